@@ -1,0 +1,76 @@
+#pragma once
+// The stopwatch of one exchange: the proxy tells it what happens, it keeps the stamps and writes every metric
+// and the access-log line. One per request; used by one thread; the registry behind it is shared by all.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "metrics/clock.hpp"
+#include "metrics/observe/response_observer.hpp"
+#include "metrics/stages.hpp"
+
+namespace noren::metrics {
+
+class Telemetry;
+
+enum class Endpoint : unsigned char {
+    chat_completions, completions, responses, messages, embeddings, rerank, passthrough
+};
+
+enum class Outcome : unsigned char {
+    ok, client_closed, rejected, timeout, upstream_error, bad_request, internal_error
+};
+
+/// Where a request was when its client left.
+enum class Phase : unsigned char { upload, queued, connect, prefill, decode };
+
+/// How an exchange ended. Every string must be from a fixed set (they become labels) or empty.
+struct Ending {
+    Outcome outcome = Outcome::ok;
+    int status = 0;                ///< sent to the client; 0 = none was
+    std::string_view reason;       ///< x-noren-reason word, e.g. "queue_full"; empty if ok
+};
+
+struct ByteCounts {
+    std::uint64_t from_client = 0, to_client = 0, from_upstream = 0, to_upstream = 0;  ///< body bytes
+};
+
+class ExchangeMeter {
+  public:
+    /// at: t_recv, the head parsed. request_id, method and path (no query) are for the log line only.
+    /// gated: false = pass-through (counted in requests and bytes, not in latency figures).
+    ExchangeMeter(Telemetry& telemetry, Endpoint endpoint, bool gated, std::string_view request_id,
+                  std::string_view method, std::string_view path, TimePoint at);
+    /// An exchange that is never finished() is one of our faults: it is counted as internal_error.
+    ~ExchangeMeter();
+    ExchangeMeter(const ExchangeMeter&) = delete;
+    ExchangeMeter& operator=(const ExchangeMeter&) = delete;
+
+    void queued(TimePoint at);          ///< ready to be admitted: stage queue begins
+    void admitted(TimePoint at);        ///< permit held: stage connect begins; running until finish()
+    void connected(TimePoint at, bool reused);  ///< upstream connection ready: stage upload begins again
+    void sent(TimePoint at);            ///< last request byte handed to the kernel: stage prefill begins
+    /// What the request body said, as soon as known (any number of times; the last call before finish counts).
+    void asked(std::string_view model, std::int64_t choices, bool stream);
+    void answer_head(int status, std::string_view content_type, std::string_view content_encoding, TimePoint at);
+
+    // The token path: for each read from the engine, body() for each piece of body in it, then mark() once.
+    void body(std::string_view piece) noexcept;
+    void mark(TimePoint at) noexcept;   ///< that read completed at `at`: stamps the events it completed
+
+    void stalled(TimePoint at) noexcept;   ///< upstream data is ready (or all read), the client's socket is full
+    void resumed(TimePoint at) noexcept;   ///< ... and has room again
+    void upstream_done(TimePoint at);      ///< the engine's answer is over, whole or not: the permit goes back
+    Phase phase() const noexcept;          ///< where it is now, for client_closed
+
+    /// The exchange is over (last byte to the client, or the break). Exactly once. Records everything.
+    void finish(const Ending& ending, const ByteCounts& bytes, TimePoint at);
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace noren::metrics

@@ -1,0 +1,36 @@
+#pragma once
+// What a request asks for, learnt from its JSON body as it passes (never held back for it).
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace noren::metrics {
+
+struct RequestFacts {
+    std::optional<std::string> model;        ///< top-level "model", at most 256 bytes are kept
+    std::optional<bool> stream;              ///< top-level "stream"
+    std::optional<std::int64_t> max_tokens;  ///< max_completion_tokens, max_output_tokens, max_tokens, max_new_tokens
+                                             ///< (also in "parameters"), num_predict (also in "options"), n_predict
+    std::optional<std::int64_t> choices;     ///< "n"
+};
+
+/// Sans-IO, bounded memory, never throws. A body that is no JSON object leaves everything empty.
+class RequestObserver {
+  public:
+    explicit RequestObserver(std::string_view content_type);
+    ~RequestObserver();
+    RequestObserver(RequestObserver&&) noexcept;
+    RequestObserver& operator=(RequestObserver&&) noexcept;
+
+    void feed(std::string_view bytes) noexcept;
+    const RequestFacts& facts() const noexcept;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace noren::metrics
