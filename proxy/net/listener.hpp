@@ -1,0 +1,48 @@
+#pragma once
+// The sockets clients connect to: one per worker on TCP (SO_REUSEPORT, the kernel spreads connections), one
+// shared by all workers on a Unix path.
+
+#include <string>
+#include <vector>
+
+#include <boost/asio/basic_socket_acceptor.hpp>
+
+#include "proxy/net/socket.hpp"
+
+namespace noren::proxy::net {
+
+using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
+
+struct ListenAddress {
+    std::string host;  ///< literal; empty or "::" = every address, IPv6 and IPv4
+    std::uint16_t port = 0;
+    std::string unix_path;
+};
+
+/// Bound and listening descriptors, one per worker. Throws boost::system::system_error with the address in
+/// its text. With port 0 the kernel chooses one, the same for all.
+class ListenerSet {
+  public:
+    ListenerSet(const ListenAddress& address, std::size_t workers);
+    ~ListenerSet();
+    ListenerSet(const ListenerSet&) = delete;
+    ListenerSet& operator=(const ListenerSet&) = delete;
+
+    /// The acceptor of one worker; once each.
+    Acceptor acceptor(std::size_t worker, asio::io_context& io);
+    /// As bound: "0.0.0.0:8080", "[::]:8080", "unix:/run/x.sock".
+    const std::string& name() const { return name_; }
+    std::uint16_t port() const { return port_; }
+
+  private:
+    void open_tcp(const ListenAddress& address, std::size_t workers);
+    void open_unix(const std::string& path, std::size_t workers);
+
+    std::vector<int> descriptors_;
+    std::string name_;
+    std::string unix_path_;
+    std::uint16_t port_ = 0;
+    int family_ = 0;
+};
+
+}  // namespace noren::proxy::net

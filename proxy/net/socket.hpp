@@ -1,0 +1,72 @@
+#pragma once
+// A non-blocking stream socket (TCP or Unix) that reads and writes at once or says why not, and wakes a
+// coroutine when that changes. Reading goes into a buffer of the worker's, so an idle stream holds none.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <boost/asio/generic/stream_protocol.hpp>
+
+#include "proxy/net/wakeup.hpp"
+
+namespace noren::proxy::net {
+
+using Native = asio::generic::stream_protocol::socket;
+using Endpoint = asio::generic::stream_protocol::endpoint;
+
+enum class IoStatus : unsigned char {
+    ok,
+    would_block,  ///< nothing now; the waker is told when there is
+    closed,       ///< the peer has sent its last byte (FIN)
+    broken,       ///< RST or another error; nothing more goes through
+};
+
+struct IoResult {
+    std::size_t bytes = 0;
+    IoStatus status = IoStatus::ok;
+    int error = 0;  ///< errno, with `broken`
+};
+
+/// Movable owner; closes on destruction. The worker's thread only.
+class Socket {
+  public:
+    explicit Socket(Native socket);
+    ~Socket();
+    Socket(Socket&&) noexcept = default;
+    Socket& operator=(Socket&& other) noexcept;
+
+    /// Who is woken; a pooled connection has none.
+    void wake(const Waker& waker);
+    void wake_nobody();
+
+    /// At most one read(2). A short read means the socket is drained, which saves the call that would only
+    /// say so.
+    IoResult read(std::span<char> into);
+
+    /// At most one send of the two parts together; may be partial.
+    IoResult write(std::string_view first, std::string_view second = {});
+
+    /// Starts connecting; connect_result() is empty until it has ended (0 = connected, else errno).
+    void connect(const Endpoint& endpoint);
+    std::optional<int> connect_result() const;
+
+    /// True if the peer has closed, or sent something nobody asked for, while the connection was idle.
+    bool disturbed();
+
+    void shutdown_write();
+    /// Closes so that the peer sees a reset: the only way to show that a body without a length was cut.
+    void reset();
+    void close();
+    bool is_open() const;
+
+  private:
+    struct State;
+    void await_readable();
+    void await_writable();
+    std::shared_ptr<State> state_;
+};
+
+}  // namespace noren::proxy::net

@@ -1,0 +1,79 @@
+#include "proxy/upstream/pool.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace noren::proxy::upstream {
+
+Lease::Lease(Pool& pool, net::Socket socket, bool reused)
+    : pool_(&pool), socket_(std::move(socket)), reused_(reused) {
+    pool_->active_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Lease::Lease(Lease&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)), socket_(std::move(other.socket_)), reused_(other.reused_) {}
+
+Lease::~Lease() {
+    if (pool_) pool_->active_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Lease::give_back() {
+    Pool* pool = std::exchange(pool_, nullptr);
+    pool->active_.fetch_sub(1, std::memory_order_relaxed);
+    pool->keep(std::move(socket_));
+}
+
+Pool::Pool(asio::io_context& io, Duration idle_timeout) : timer_(io), idle_timeout_(idle_timeout) {}
+
+std::optional<Lease> Pool::take() {
+    const TimePoint oldest = Clock::now() - idle_timeout_;
+    while (!idle_.empty()) {
+        Idle candidate = std::move(idle_.back());
+        idle_.pop_back();
+        // An idle connection has nothing to say: bytes on it belong to no request, an end is the engine's
+        // keep-alive timer.
+        const bool sound = candidate.since > oldest && !candidate.socket.disturbed();
+        if (!sound) continue;
+        publish();
+        return std::optional<Lease>(std::in_place, *this, std::move(candidate.socket), true);
+    }
+    publish();
+    return std::nullopt;
+}
+
+void Pool::keep(net::Socket socket) {
+    if (idle_timeout_ <= Duration::zero()) return;
+    socket.wake_nobody();
+    idle_.push_back({std::move(socket), Clock::now()});
+    publish();
+    if (!reaping_) reap_later();
+}
+
+void Pool::reap_later() {
+    reaping_ = true;
+    timer_.expires_at(idle_.front().since + idle_timeout_);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+        if (!error) reap();
+    });
+}
+
+void Pool::reap() {
+    const TimePoint oldest = Clock::now() - idle_timeout_;
+    const auto fresh =
+        std::find_if(idle_.begin(), idle_.end(), [&](const Idle& idle) { return idle.since > oldest; });
+    idle_.erase(idle_.begin(), fresh);
+    publish();
+    reaping_ = false;
+    if (!idle_.empty()) reap_later();
+}
+
+void Pool::close_idle() {
+    idle_.clear();
+    publish();
+}
+
+void Pool::publish() {
+    idle_count_.store(idle_.size(), std::memory_order_relaxed);
+}
+
+}  // namespace noren::proxy::upstream

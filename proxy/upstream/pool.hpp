@@ -1,0 +1,78 @@
+#pragma once
+// The upstream connections of one worker: idle ones kept for the next request, busy ones out on lease.
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "proxy/net/socket.hpp"
+
+namespace noren::proxy::upstream {
+
+namespace asio = boost::asio;
+using metrics::Clock;
+using metrics::Duration;
+using metrics::TimePoint;
+
+class Pool;
+
+/// One upstream connection in use. Closed on destruction unless it was given back, so that whatever goes
+/// wrong in an exchange, a connection in an unknown state is never used again.
+class Lease {
+  public:
+    Lease(Pool& pool, net::Socket socket, bool reused);
+    ~Lease();
+    Lease(Lease&& other) noexcept;
+    Lease& operator=(Lease&&) = delete;
+
+    net::Socket& socket() { return socket_; }
+    /// It carried a request before: it may have been closed by the engine just now.
+    bool reused() const { return reused_; }
+    /// Only after a whole request sent, a whole answer read and no byte beyond it (RFC 9112 9.3).
+    void give_back();
+
+  private:
+    Pool* pool_;
+    net::Socket socket_;
+    bool reused_;
+};
+
+/// The worker's thread only, but for the two counts. Keeps as many idle connections as have been busy at
+/// once: a smaller pool would use up local ports under load.
+class Pool {
+  public:
+    Pool(asio::io_context& io, Duration idle_timeout);
+
+    /// The most recently used idle connection that is still sound.
+    std::optional<Lease> take();
+
+    /// Idle connections older than this are closed; applies from the next look on. 0 = keep none.
+    void set_idle_timeout(Duration timeout) { idle_timeout_ = timeout; }
+    void close_idle();
+
+    std::uint64_t active() const { return active_.load(std::memory_order_relaxed); }
+    std::uint64_t idle() const { return idle_count_.load(std::memory_order_relaxed); }
+
+  private:
+    friend class Lease;
+    struct Idle {
+        net::Socket socket;
+        TimePoint since;
+    };
+    void keep(net::Socket socket);
+    void reap();
+    void reap_later();
+    void publish();
+
+    asio::steady_timer timer_;
+    Duration idle_timeout_;
+    std::vector<Idle> idle_;  ///< oldest first
+    bool reaping_ = false;
+    std::atomic<std::uint64_t> active_{0};
+    std::atomic<std::uint64_t> idle_count_{0};
+};
+
+}  // namespace noren::proxy::upstream
