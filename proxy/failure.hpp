@@ -1,0 +1,52 @@
+#pragma once
+// Everything that can go wrong with an exchange and is ours to tell: what it is called, whose side it was on,
+// and the one place where it becomes an answer.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "metrics/exchange_meter.hpp"
+#include "proxy/route.hpp"
+
+namespace noren::proxy {
+
+enum class Reason : unsigned char {
+    client_closed,      ///< downstream: gone before the end
+    bad_request,        ///< downstream: framing or syntax
+    head_timeout,       ///< downstream: no whole head in time
+    body_timeout,       ///< downstream: the body stopped coming
+    body_too_large,     ///< downstream
+    stall_timeout,      ///< downstream: took no byte of its answer for too long
+    queue_full,         ///< local
+    queue_timeout,      ///< local
+    draining,           ///< local
+    total_timeout,      ///< local
+    upstream_connect,   ///< upstream: no connection
+    upstream_reset,     ///< upstream: connection lost before the whole answer
+    upstream_timeout,   ///< upstream: silent for too long
+    upstream_protocol,  ///< upstream: an answer that is unparsable or ambiguous
+    internal_error,     ///< local: a fault of ours
+};
+
+/// The word in x-noren-reason, logs and metrics.
+std::string_view word_of(Reason reason);
+metrics::Outcome outcome_of(Reason reason);
+
+struct Failure {
+    Reason reason = Reason::internal_error;
+    int status = 500;
+    std::string_view detail;                                  ///< one sentence for a person, fixed text
+    std::optional<std::uint32_t> retry_after = std::nullopt;  ///< seconds
+};
+
+/// status: 0 = the usual one of the reason.
+Failure make_failure(Reason reason, std::string_view detail, int status = 0);
+
+/// A whole answer, head and body, in the dialect of the API called, so that its SDK raises the error it has
+/// for it. keep_alive false says "Connection: close". with_body false: for HEAD.
+std::string to_response(const Failure& failure, Dialect dialect, std::string_view request_id, bool keep_alive,
+                        bool with_body);
+
+}  // namespace noren::proxy

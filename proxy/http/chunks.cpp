@@ -1,0 +1,232 @@
+#include "proxy/http/chunks.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace noren::proxy::http {
+namespace {
+
+// Extensions are legal, unused, and a known way to make a server read megabytes for a byte of data.
+constexpr std::size_t k_max_line = 256;
+constexpr std::size_t k_max_trailers = 8 * 1024;
+
+int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+struct SizeLine {
+    std::uint64_t size = 0;
+    bool valid = false;
+    bool plain = false;
+};
+
+bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+/// chunk-ext of RFC 9112 7.1.1: *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] ).
+bool is_extension(std::string_view text) {
+    const auto skip_blanks = [&] {
+        while (!text.empty() && is_blank(text.front()))
+            text.remove_prefix(1);
+    };
+    const auto take_token = [&] {
+        std::size_t n = 0;
+        while (n < text.size() && is_token(text.substr(n, 1)))
+            ++n;
+        text.remove_prefix(n);
+        return n != 0;
+    };
+    const auto take_quoted = [&] {
+        for (std::size_t i = 1; i < text.size(); ++i) {
+            const auto byte = static_cast<unsigned char>(text[i]);
+            if ((byte < 0x20 && byte != '\t') || byte == 0x7f) return false;
+            if (text[i] == '\\') {
+                ++i;
+            } else if (text[i] == '"') {
+                text.remove_prefix(i + 1);
+                return true;
+            }
+        }
+        return false;
+    };
+    for (;;) {
+        skip_blanks();
+        if (text.empty()) return true;
+        if (text.front() != ';') return false;
+        text.remove_prefix(1);
+        skip_blanks();
+        if (!take_token()) return false;
+        skip_blanks();
+        if (text.empty() || text.front() != '=') continue;
+        text.remove_prefix(1);
+        skip_blanks();
+        if (!text.empty() && text.front() == '"' ? !take_quoted() : !take_token()) return false;
+    }
+}
+
+/// line: without its CRLF.
+SizeLine parse_size_line(std::string_view line) {
+    SizeLine result;
+    std::size_t digits = 0;
+    for (; digits < line.size(); ++digits) {
+        const int digit = hex_digit(line[digits]);
+        if (digit < 0) break;
+        if (result.size >> 59 != 0) return result;  // keeps sums of a size and a few bytes below 2^64
+        result.size = result.size << 4 | static_cast<std::uint64_t>(digit);
+    }
+    // Leading zeros without end are no size either.
+    if (digits == 0 || digits > 16) return result;
+    const std::string_view rest = line.substr(digits);
+    result.plain = rest.empty();
+    // Blanks alone behind the size are not in the grammar: BWS belongs to an extension.
+    result.valid = rest.empty() || (rest.find(';') != std::string_view::npos && is_extension(rest));
+    return result;
+}
+
+}  // namespace
+
+bool is_forbidden_trailer(std::string_view name) {
+    constexpr std::array<std::string_view, 24> k_forbidden = {"transfer-encoding",
+                                                              "content-length",
+                                                              "host",
+                                                              "connection",
+                                                              "keep-alive",
+                                                              "proxy-connection",
+                                                              "te",
+                                                              "trailer",
+                                                              "upgrade",
+                                                              "expect",
+                                                              "max-forwards",
+                                                              "cache-control",
+                                                              "authorization",
+                                                              "cookie",
+                                                              "set-cookie",
+                                                              "www-authenticate",
+                                                              "content-encoding",
+                                                              "content-type",
+                                                              "content-range",
+                                                              "proxy-authenticate",
+                                                              "range",
+                                                              "age",
+                                                              "proxy-authorization",
+                                                              "http2-settings"};
+    return std::any_of(k_forbidden.begin(), k_forbidden.end(),
+                       [&](std::string_view f) { return same_name(f, name); });
+}
+
+ChunkScanner::Step ChunkScanner::next(std::string_view in) {
+    switch (state_) {
+        case State::size_line:
+            return read_size_line(in);
+        case State::payload:
+            return read_payload(in);
+        case State::data_end:
+            return read_data_end(in);
+        case State::trailers:
+            return read_trailers(in);
+        case State::done:
+            return {};
+        case State::failed:
+            break;
+    }
+    return fail();
+}
+
+ChunkScanner::Step ChunkScanner::fail() {
+    state_ = State::failed;
+    return {Kind::error, 0, {}, false, 0};
+}
+
+std::optional<std::string_view> ChunkScanner::take_line(std::string_view in, std::size_t& consumed) {
+    const std::size_t lf = in.find('\n');
+    const std::size_t part = lf == std::string_view::npos ? in.size() : lf + 1;
+    if (cut_.size() + part > k_max_line) {
+        line_failed_ = true;
+        return std::nullopt;
+    }
+    cut_used_ = !cut_.empty() || lf == std::string_view::npos;
+    if (cut_used_) cut_.append(in.substr(0, part));
+    consumed = part;
+    if (lf == std::string_view::npos) return std::nullopt;
+    const std::string_view line = cut_used_ ? std::string_view(cut_) : in.substr(0, part);
+    // Only CRLF ends a chunk line (RFC 9112 erratum 7633); a CR elsewhere is no token either.
+    if (line.size() < 2 || line[line.size() - 2] != '\r') line_failed_ = true;
+    return line;
+}
+
+ChunkScanner::Step ChunkScanner::read_size_line(std::string_view in) {
+    Step step;
+    if (state_ != State::size_line) return fail();
+    if (cut_used_ && !cut_.empty() && cut_.back() == '\n')
+        cut_.clear();  // the last line, handed out as a view
+    const auto line = take_line(in, step.consumed);
+    if (line_failed_) return fail();
+    if (!line) {
+        step.kind = Kind::more;
+        return step;
+    }
+    const SizeLine parsed = parse_size_line(line->substr(0, line->size() - 2));
+    if (!parsed.valid) return fail();
+    step.kind = Kind::size_line;
+    step.bytes = *line;
+    step.plain = parsed.plain;
+    step.size = left_ = parsed.size;
+    state_ = parsed.size == 0 ? State::trailers : State::payload;
+    return step;
+}
+
+ChunkScanner::Step ChunkScanner::read_payload(std::string_view in) {
+    const std::size_t part = static_cast<std::size_t>(std::min<std::uint64_t>(left_, in.size()));
+    if (part == 0) return {};
+    left_ -= part;
+    if (left_ == 0) state_ = State::data_end;
+    return {Kind::payload, part, in.substr(0, part), true, 0};
+}
+
+ChunkScanner::Step ChunkScanner::read_data_end(std::string_view in) {
+    std::size_t consumed = 0;
+    if (!cr_seen_ && !in.empty()) {
+        if (in.front() != '\r') return fail();
+        cr_seen_ = true;
+        consumed = 1;
+    }
+    if (cr_seen_ && consumed < in.size()) {
+        if (in[consumed] != '\n') return fail();
+        cr_seen_ = false;
+        ++consumed;
+        state_ = State::size_line;
+    }
+    if (consumed == 0) return {};
+    return {Kind::data_end, consumed, in.substr(0, consumed), true, 0};
+}
+
+ChunkScanner::Step ChunkScanner::read_trailers(std::string_view in) {
+    std::size_t consumed = 0;
+    while (consumed < in.size()) {
+        const std::size_t lf = in.find('\n', consumed);
+        const std::size_t end = lf == std::string_view::npos ? in.size() : lf + 1;
+        if (trailer_text_.size() + (end - consumed) > k_max_trailers) return fail();
+        const std::size_t line_start =
+            trailer_text_.rfind('\n') == std::string::npos ? 0 : trailer_text_.rfind('\n') + 1;
+        trailer_text_.append(in.substr(consumed, end - consumed));
+        consumed = end;
+        if (lf == std::string_view::npos) break;
+        const std::string_view line = std::string_view(trailer_text_).substr(line_start);
+        if (line.size() < 2 || line[line.size() - 2] != '\r') return fail();
+        if (line.size() != 2) continue;
+        Fields all;
+        const std::string_view lines = std::string_view(trailer_text_).substr(0, line_start);
+        if (parse_fields(lines, all)) return fail();
+        for (const Field& field : all.all())
+            if (!is_forbidden_trailer(field.name)) trailers_.add(field.name, field.value);
+        state_ = State::done;
+        return {Kind::trailers, consumed, {}, trailers_.all().empty() && line_start == 0, 0};
+    }
+    return {Kind::more, consumed, {}, true, 0};
+}
+
+}  // namespace noren::proxy::http

@@ -1,0 +1,121 @@
+#include "proxy/http/forward.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace noren::proxy::http {
+namespace {
+
+/// Of this hop, whether nominated in Connection or not. Upgrade as well: no tunnels yet, and never h2c.
+bool is_hop_by_hop(std::string_view name) {
+    constexpr std::array<std::string_view, 9> k_names = {
+        "connection",     "keep-alive",         "proxy-connection",   "te", "transfer-encoding", "upgrade",
+        "http2-settings", "proxy-authenticate", "proxy-authorization"};
+    return std::any_of(k_names.begin(), k_names.end(),
+                       [&](std::string_view n) { return same_name(n, name); });
+}
+
+/// What Connection must not take away: the next reader would see another message than we did.
+bool is_never_nominated(std::string_view name) {
+    constexpr std::array<std::string_view, 6> k_names = {
+        "host", "content-length", "content-type", "authorization", "via", "x-request-id"};
+    return std::any_of(k_names.begin(), k_names.end(),
+                       [&](std::string_view n) { return same_name(n, name); });
+}
+
+void append_field(std::string& out, std::string_view name, std::string_view value) {
+    out.append(name).append(": ").append(value).append("\r\n");
+}
+
+/// Fields that pass through as they came, in order: neither hop-by-hop nor nominated, and not those written
+/// anew.
+template <typename WrittenAnew>
+void append_end_to_end(std::string& out, const Fields& fields, WrittenAnew&& written_anew) {
+    const bool nominates = fields.has("connection");
+    for (const Field& field : fields.all()) {
+        if (is_hop_by_hop(field.name) || written_anew(field.name)) continue;
+        if (nominates && fields.lists("connection", field.name) && !is_never_nominated(field.name)) continue;
+        append_field(out, field.name, field.value);
+    }
+}
+
+void append_framing(std::string& out, const Framing& framing) {
+    if (framing.kind == BodyKind::length) append_field(out, "Content-Length", std::to_string(framing.length));
+    if (framing.kind == BodyKind::chunked) append_field(out, "Transfer-Encoding", "chunked");
+}
+
+}  // namespace
+
+std::string upstream_head(const RequestHead& head, const Framing& framing, std::string_view request_id) {
+    std::string out;
+    out.reserve(1024);
+    out.append(head.method).append(" ").append(head.target).append(" HTTP/1.1\r\n");
+    append_field(out, "Host", head.authority);
+    append_end_to_end(out, head.fields, [&](std::string_view name) {
+        return same_name(name, "host") || same_name(name, "content-length") || same_name(name, "expect");
+    });
+    append_framing(out, framing);
+    // An HTTP/1.0 client cannot be told to continue (RFC 9110 10.1.1), and without a body there is nothing to
+    // wait for.
+    const bool has_body = framing.kind == BodyKind::chunked || framing.length > 0;
+    if (head.minor >= 1 && has_body && head.fields.lists("expect", "100-continue"))
+        append_field(out, "Expect", "100-continue");
+    append_field(out, "Via", head.minor == 0 ? "1.0 noren" : "1.1 noren");
+    if (!head.fields.has("x-request-id")) append_field(out, "x-request-id", request_id);
+    return out.append("\r\n");
+}
+
+std::string downstream_head(const ResponseHead& head, const Delivery& delivery, std::string_view request_id) {
+    std::string out;
+    out.reserve(1024);
+    out.append("HTTP/1.1 ")
+        .append(std::to_string(head.status))
+        .append(" ")
+        .append(head.reason)
+        .append("\r\n");
+    // A bodyless answer (HEAD, 304) may tell the length its body would have had.
+    const bool keep_length =
+        delivery.framing.kind == BodyKind::none && head.status >= 200 && head.status != 204;
+    append_end_to_end(out, head.fields, [&](std::string_view name) {
+        return (same_name(name, "content-length") && !keep_length);
+    });
+    append_framing(out, delivery.framing);
+    if (!delivery.keep_alive) {
+        append_field(out, "Connection", "close");
+    } else if (delivery.client_minor == 0) {
+        append_field(out, "Connection", "keep-alive");
+    }
+    if (!head.fields.has("x-request-id")) append_field(out, "x-request-id", request_id);
+    return out.append("\r\n");
+}
+
+std::string interim_head(const ResponseHead& head) {
+    std::string out;
+    out.append("HTTP/1.1 ")
+        .append(std::to_string(head.status))
+        .append(" ")
+        .append(head.reason)
+        .append("\r\n");
+    append_end_to_end(out, head.fields,
+                      [](std::string_view name) { return same_name(name, "content-length"); });
+    return out.append("\r\n");
+}
+
+std::string chunk_size_line(std::uint64_t size) {
+    constexpr std::string_view k_digits = "0123456789abcdef";
+    std::string line = "\r\n";
+    do {
+        line.insert(line.begin(), k_digits[size & 15]);
+        size >>= 4;
+    } while (size != 0);
+    return line;
+}
+
+std::string chunked_end(const Fields& trailers) {
+    std::string out = "0\r\n";
+    for (const Field& field : trailers.all())
+        append_field(out, field.name, field.value);
+    return out.append("\r\n");
+}
+
+}  // namespace noren::proxy::http

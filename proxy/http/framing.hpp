@@ -1,0 +1,37 @@
+#pragma once
+// Where a message body ends (RFC 9112 section 6), with one answer or none: what two readers could frame in
+// two ways is refused on both sides.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <variant>
+
+#include "proxy/http/head.hpp"
+
+namespace noren::proxy::http {
+
+enum class BodyKind : unsigned char {
+    none,         ///< no body at all
+    length,       ///< exactly so many bytes
+    chunked,      ///< chunks up to the one of size 0
+    until_close,  ///< an answer that ends with its connection
+};
+
+struct Framing {
+    BodyKind kind = BodyKind::none;
+    std::uint64_t length = 0;  ///< with BodyKind::length
+};
+
+std::variant<Framing, HeadError> request_framing(const RequestHead& head);
+
+/// of: the method the answer is to. Errors have status 502.
+std::variant<Framing, HeadError> response_framing(const ResponseHead& head, std::string_view method);
+
+/// RFC 9112 9.3: may the connection carry another message after this one?
+bool keeps_alive(const Fields& fields, int minor);
+
+/// Decimal digits only, below 2^63.
+std::optional<std::uint64_t> parse_length(std::string_view text);
+
+}  // namespace noren::proxy::http

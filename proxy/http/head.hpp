@@ -1,0 +1,111 @@
+#pragma once
+// HTTP/1.x message heads, read strictly (RFC 9112 sections 2 to 5, RFC 9110 section 5): what is ambiguous is
+// refused, never repaired, because a proxy that guesses and an engine that guesses otherwise make one request
+// into two. Sans-IO; everything parsed is a view of the caller's bytes.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace noren::proxy::http {
+
+struct Field {
+    std::string_view name;   ///< as it came; compare with same_name()
+    std::string_view value;  ///< without the blanks around it
+};
+
+/// Field names and tokens such as codings and connection options compare without regard to case.
+bool same_name(std::string_view a, std::string_view b);
+
+class Fields {
+  public:
+    void add(std::string_view name, std::string_view value) { all_.push_back({name, value}); }
+    const std::vector<Field>& all() const { return all_; }
+    std::size_t count(std::string_view name) const;
+    bool has(std::string_view name) const { return count(name) != 0; }
+    /// The first value; empty if there is none.
+    std::string_view value(std::string_view name) const;
+    /// True if a comma-separated list field (all its lines together) holds the token.
+    bool lists(std::string_view name, std::string_view token) const;
+
+  private:
+    std::vector<Field> all_;
+};
+
+/// Calls visit(element) for each element of a comma-separated list (RFC 9110 5.6.1), blanks trimmed, empty
+/// ones left out.
+template <typename Visit>
+void for_each_element(std::string_view list, Visit&& visit) {
+    while (!list.empty()) {
+        const std::size_t comma = list.find(',');
+        std::string_view element = list.substr(0, comma);
+        while (!element.empty() && (element.front() == ' ' || element.front() == '\t'))
+            element.remove_prefix(1);
+        while (!element.empty() && (element.back() == ' ' || element.back() == '\t'))
+            element.remove_suffix(1);
+        if (!element.empty()) visit(element);
+        if (comma == std::string_view::npos) break;
+        list.remove_prefix(comma + 1);
+    }
+}
+
+struct RequestHead {
+    std::string_view method;
+    std::string_view target;  ///< origin-form or "*", as it goes to the engine
+    std::string_view
+        authority;  ///< from an absolute-form target, else the Host field; may be empty with HTTP/1.0
+    int minor = 1;  ///< HTTP/1.minor: 0 or 1
+    Fields fields;
+};
+
+struct ResponseHead {
+    int status = 0;  ///< 100..599
+    std::string_view reason;
+    int minor = 1;
+    Fields fields;
+};
+
+struct HeadLimits {
+    std::size_t bytes = 32 * 1024;  ///< first line and fields together
+    std::size_t fields = 128;
+};
+
+/// Why a head is refused.
+struct HeadError {
+    int status = 400;         ///< 400, 405, 414, 431, 501, 505; of no meaning for a response head
+    std::string_view detail;  ///< one sentence for a person, fixed text
+};
+
+/// Looks for the end of a head in bytes that arrive in pieces, and for what can be refused before it is
+/// there.
+class HeadScanner {
+  public:
+    explicit HeadScanner(const HeadLimits& limits) : limits_(limits) {}
+
+    /// buffer: all bytes so far, from the head's first on. The head's length with its empty line, once known.
+    std::variant<std::monostate, std::size_t, HeadError> scan(std::string_view buffer);
+
+  private:
+    HeadLimits limits_;
+    std::size_t looked_at_ = 0;
+    std::size_t line_start_ = 0;
+    std::size_t lines_ = 0;
+};
+
+/// One empty line before a request line is to be ignored (RFC 9112 2.2). How many bytes to drop; 0 if none or
+/// not sure yet.
+std::size_t leading_empty_line(std::string_view buffer);
+
+std::variant<RequestHead, HeadError> parse_request_head(std::string_view head);
+std::variant<ResponseHead, HeadError> parse_response_head(std::string_view head);
+
+/// Field lines up to the end of the text, each ended by CRLF: a head's, or a trailer section's.
+std::optional<HeadError> parse_fields(std::string_view lines, Fields& into);
+
+bool is_token(std::string_view text);
+
+}  // namespace noren::proxy::http

@@ -1,0 +1,119 @@
+#include "proxy/route.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace noren::proxy {
+namespace {
+
+using Segments = std::vector<std::string>;
+using metrics::Endpoint;
+
+int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/// One round of percent-decoding and lower case.
+std::string fold(std::string_view path) {
+    std::string folded;
+    for (std::size_t i = 0; i < path.size(); ++i) {
+        char c = path[i];
+        if (c == '%' && i + 2 < path.size() && hex_digit(path[i + 1]) >= 0 && hex_digit(path[i + 2]) >= 0) {
+            c = static_cast<char>(hex_digit(path[i + 1]) * 16 + hex_digit(path[i + 2]));
+            i += 2;
+        }
+        folded.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
+    }
+    return folded;
+}
+
+Segments segments_of(std::string_view folded) {
+    Segments segments;
+    while (!folded.empty()) {
+        const std::size_t slash = folded.find('/');
+        const std::string_view segment = folded.substr(0, slash);
+        if (segment == "..") {
+            if (!segments.empty()) segments.pop_back();
+        } else if (!segment.empty() && segment != ".") {
+            segments.emplace_back(segment);
+        }
+        if (slash == std::string_view::npos) break;
+        folded.remove_prefix(slash + 1);
+    }
+    return segments;
+}
+
+bool matches(const Segments& pattern, const Segments& path) {
+    return pattern.size() == path.size() &&
+           std::equal(pattern.begin(), pattern.end(), path.begin(),
+                      [](const std::string& p, const std::string& s) { return p == "*" || p == s; });
+}
+
+/// Labels are told by the last segments, so that an engine behind a path prefix is told as well.
+Endpoint endpoint_of(const Segments& path) {
+    const std::string_view last = path.empty() ? std::string_view("generate") : std::string_view(path.back());
+    struct Known {
+        std::string_view name;
+        Endpoint endpoint;
+    };
+    constexpr std::array<Known, 17> k_known = {{
+        {"completions", Endpoint::completions},
+        {"completion", Endpoint::completions},
+        {"infill", Endpoint::completions},
+        {"generate", Endpoint::completions},
+        {"generate_stream", Endpoint::completions},
+        {"infer", Endpoint::completions},
+        {"chat", Endpoint::chat_completions},
+        {"responses", Endpoint::responses},
+        {"messages", Endpoint::messages},
+        {"embeddings", Endpoint::embeddings},
+        {"embed", Endpoint::embeddings},
+        {"pooling", Endpoint::embeddings},
+        {"classify", Endpoint::rerank},
+        {"rerank", Endpoint::rerank},
+        {"rank", Endpoint::rerank},
+        {"score", Endpoint::rerank},
+        {"transcriptions", Endpoint::completions},
+    }};
+    if (last == "completions" && path.size() >= 2 && path[path.size() - 2] == "chat")
+        return Endpoint::chat_completions;
+    const auto known =
+        std::find_if(k_known.begin(), k_known.end(), [&](const Known& k) { return k.name == last; });
+    return known == k_known.end() ? Endpoint::completions : known->endpoint;
+}
+
+Dialect dialect_of(const Segments& path) {
+    if (path.empty()) return Dialect::tgi;
+    if (path.back() == "messages") return Dialect::anthropic;
+    if (path.front() == "api") return Dialect::ollama;
+    if (path.size() == 1 && (path.front() == "generate" || path.front() == "generate_stream"))
+        return Dialect::tgi;
+    return Dialect::openai;
+}
+
+}  // namespace
+
+std::string_view path_of(std::string_view target) {
+    return target.substr(0, target.find('?'));
+}
+
+RouteTable::RouteTable(const std::vector<std::string>& patterns) {
+    for (const std::string& pattern : patterns)
+        gated_.push_back(segments_of(fold(pattern)));
+}
+
+Route RouteTable::find(std::string_view method, std::string_view target) const {
+    const Segments path = segments_of(fold(path_of(target)));
+    Route route;
+    route.dialect = dialect_of(path);
+    route.gated = method == "POST" && std::any_of(gated_.begin(), gated_.end(), [&](const Segments& pattern) {
+                      return matches(pattern, path);
+                  });
+    if (route.gated) route.endpoint = endpoint_of(path);
+    return route;
+}
+
+}  // namespace noren::proxy

@@ -1,0 +1,97 @@
+#pragma once
+// One thread: an io_context, its listener, its upstream connections, its client connections. Workers share
+// the admission gate and the telemetry, nothing else.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <span>
+#include <string>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "proxy/net/listener.hpp"
+#include "proxy/settings.hpp"
+#include "proxy/upstream/dial.hpp"
+#include "proxy/upstream/pool.hpp"
+
+namespace noren::metrics {
+class Telemetry;
+}
+
+namespace noren::proxy {
+
+namespace admission {
+class Gate;
+}
+
+/// What all workers share; outlives them.
+struct Services {
+    admission::Gate& gate;
+    metrics::Telemetry& telemetry;
+    upstream::Target engine;
+    const std::atomic<bool>& engine_up;  ///< as the health probe last saw it
+};
+
+/// How far a worker has been told to stop.
+enum class Stop : unsigned char {
+    no,
+    refuse,  ///< draining: generations are refused, connections close after their exchange
+    now,     ///< running exchanges are broken off
+};
+
+class Connection;
+
+/// run() belongs to the worker's thread, as does everything else but for the functions that say otherwise.
+class Worker {
+  public:
+    Worker(Services& services, std::shared_ptr<const Settings> settings);
+    ~Worker();
+
+    /// Serves until stop(now) and the last connection is gone.
+    void run(net::ListenerSet& listeners, std::size_t index);
+
+    // --- any thread
+    void apply(std::shared_ptr<const Settings> settings);
+    void stop(Stop how);
+    /// A drain was called off: serve as before.
+    void resume() { stop(Stop::no); }
+    std::uint64_t connections() const { return connection_count_.load(std::memory_order_relaxed); }
+    const upstream::Pool& pool() const { return pool_; }
+
+    // --- for connections and exchanges
+    asio::io_context& io() { return io_; }
+    Services& services() { return services_; }
+    std::shared_ptr<const Settings> settings() const { return settings_; }
+    upstream::Pool& pool() { return pool_; }
+    Stop stopping() const { return stopping_; }
+    std::mt19937_64& random() { return random_; }
+    /// Where every read goes: what is in it is used up before anything else can run.
+    std::span<char> scratch() { return scratch_; }
+
+  private:
+    friend class Connection;
+
+    asio::awaitable<void> accept(net::Acceptor acceptor);
+    void stop_here(Stop how);
+    void end_if_done();
+
+    Services& services_;
+    asio::io_context io_{1};
+    asio::executor_work_guard<asio::io_context::executor_type> alive_;
+    std::shared_ptr<const Settings> settings_;
+    upstream::Pool pool_;
+    std::set<Connection*> connections_;
+    std::atomic<std::uint64_t> connection_count_{0};
+    Stop stopping_ = Stop::no;
+    std::mt19937_64 random_;
+    std::array<char, 64 * 1024> scratch_;
+};
+
+}  // namespace noren::proxy
