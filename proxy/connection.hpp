@@ -1,15 +1,20 @@
 #pragma once
 // One client connection: request after request, until either side wants no more.
 
+#include <memory>
 #include <string>
+#include <variant>
 
 #include <boost/asio/awaitable.hpp>
 
+#include "proxy/failure.hpp"
 #include "proxy/net/outbox.hpp"
 #include "proxy/net/socket.hpp"
 #include "proxy/net/wakeup.hpp"
 
 namespace noren::proxy {
+
+namespace asio = boost::asio;
 
 class Worker;
 
@@ -25,7 +30,7 @@ struct Downstream {
     std::string in;  ///< received, not yet used: the rest of a body, or requests sent ahead
 };
 
-/// Lives in the frame of its own serve(); the worker knows it so that a stop can wake it.
+/// Lives in the frame of the coroutine that serves it; the worker knows it so that a stop can wake it.
 class Connection {
   public:
     Connection(Worker& worker, net::Socket socket);
@@ -37,13 +42,16 @@ class Connection {
     const net::Waker& waker() const { return down_.wakeup.waker(); }
 
   private:
-    /// The next request's head in `head_`; false: the connection is over (an answer saying so may be out).
-    asio::awaitable<bool> read_head(bool first);
+    struct Closed {};  ///< nothing to say to the client: it is gone, or idle for too long
+    using HeadText = std::variant<std::string, Failure, Closed>;
+
+    asio::awaitable<HeadText> read_head(bool first);
+    asio::awaitable<bool> serve_one(std::string text);
+    void refuse(const Failure& failure);
     asio::awaitable<void> linger();
 
     Worker& worker_;
     Downstream down_;
-    std::string head_;
 };
 
 }  // namespace noren::proxy

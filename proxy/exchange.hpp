@@ -14,21 +14,22 @@
 #include "proxy/admission/gate.hpp"
 #include "proxy/connection.hpp"
 #include "proxy/failure.hpp"
+#include "proxy/http/framing.hpp"
 #include "proxy/http/head.hpp"
-#include "proxy/relay/answer.hpp"
-#include "proxy/relay/upload.hpp"
-#include "proxy/route.hpp"
+#include "proxy/relay/answer_body.hpp"
+#include "proxy/relay/request_body.hpp"
 #include "proxy/upstream/pool.hpp"
 #include "proxy/worker.hpp"
 
 namespace noren::proxy {
 
-/// Lives in the connection's frame for the length of run(). Everything it holds (permit, lease, gauges) gives
+/// Lives in the connection's frame for the length of run(). What it holds (permit, lease, gauges) gives
 /// itself back when it goes, whatever way run() ends. The worker's thread only.
-class Exchange {
+class Exchange final : private relay::PayloadSink {
   public:
-    /// head views text that the caller keeps until run() is over. at: when the head was parsed (t_recv).
-    Exchange(Worker& worker, Downstream& down, const http::RequestHead& head, metrics::TimePoint at);
+    /// head: views of text that the caller keeps until run() is over. at: when it was parsed (t_recv).
+    Exchange(Worker& worker, Downstream& down, const http::RequestHead& head, const http::Framing& framing,
+             metrics::TimePoint at);
 
     /// True: the client's connection can carry another request.
     asio::awaitable<bool> run();
@@ -36,28 +37,87 @@ class Exchange {
   private:
     using Verdict = std::optional<Failure>;  ///< empty: go on
 
-    // The phases, in order. Each moves the exchange on or says why it cannot go on.
-    Verdict check();
+    /// What happens if nothing else happens before `at`.
+    struct Due {
+        metrics::TimePoint at = net::k_never;
+        Reason reason = Reason::internal_error;
+        std::string_view detail;
+    };
+
+    // The phases, in order. Each moves the exchange on, or says why it cannot go on.
     asio::awaitable<Verdict> collect_body();
     asio::awaitable<Verdict> admit();
     asio::awaitable<Verdict> connect();
     asio::awaitable<Verdict> relay();
     bool finish(const Verdict& failure);
 
-    // What a phase does between two sleeps.
-    Verdict send_request();
+    // What the phases do between two sleeps.
+    Verdict hold_body();
+    void send_head();
     Verdict pump_upload();
     Verdict pump_answer();
-    Verdict take_answer_head();
-    Verdict take_answer_body(std::string_view bytes, metrics::TimePoint at);
+    Verdict read_answer(bool& moved);
+    Verdict take_head_bytes(std::string_view bytes, metrics::TimePoint at);
+    Verdict take_interim(const http::ResponseHead& head);
+    Verdict begin_answer(const http::ResponseHead& head, std::string_view rest, metrics::TimePoint at);
+    Verdict take_body_bytes(std::string_view head, std::string_view bytes, metrics::TimePoint at);
+    Verdict engine_hung_up(bool orderly);
     void answer_over(metrics::TimePoint at);
+    bool may_retry(bool orderly) const;
+
     Verdict watch_client();
-    Verdict check_clock();
-    asio::awaitable<void> sleep(metrics::TimePoint deadline);
+    Due next_due() const;
+    Verdict expired(const Due& due) const;
+    asio::awaitable<void> sleep(const Due& due);
+    Failure refused(Reason reason, std::string_view detail);
+
+    void payload(std::string_view piece) noexcept override;
 
     Worker& worker_;
     Downstream& down_;
+    const http::RequestHead& head_;
+    const http::Framing framing_;
     const std::shared_ptr<const Settings> settings_;  ///< in force when the exchange began, to its end
+    const Route route_;
+    const std::string request_id_;
+    const metrics::TimePoint began_;
+    metrics::ExchangeMeter meter_;
+    metrics::ByteCounts bytes_;
+
+    // The request.
+    metrics::RequestObserver asked_;
+    relay::RequestBody body_;
+    std::string held_;        ///< body bytes as they go to the engine, from the first on
+    bool replayable_ = true;  ///< held_ is all that was taken of the body so far
+    bool expects_continue_ = false;
+    metrics::TimePoint client_heard_;
+
+    // The engine's side.
+    admission::Permit permit_;
+    metrics::TimePoint admitted_at_{};
+    std::optional<upstream::Lease> lease_;
+    std::optional<net::Outbox> up_;
+    bool retried_ = false;
+    bool sent_ = false;                  ///< the whole request is with the kernel
+    bool upload_stopped_ = false;        ///< the engine wants no more of it
+    std::uint64_t taken_seen_ = 0;       ///< of up_->written(), when last looked at
+    metrics::TimePoint engine_heard_{};  ///< it last sent, or took, a byte
+
+    // The answer.
+    std::string answer_head_;  ///< received, not yet whole
+    std::optional<http::HeadScanner> scanner_;
+    bool engine_spoke_ = false;  ///< any byte of an answer
+    int interims_ = 0;
+    int status_ = 0;  ///< of the final answer's head, once sent to the client
+    std::optional<relay::AnswerBody> answer_;
+    bool engine_keeps_alive_ = false;
+    bool keep_alive_ = false;       ///< what the client was told
+    bool close_ends_body_ = false;  ///< the client can tell the end of the answer by the close only
+    bool answer_whole_ = false;
+    bool surplus_ = false;  ///< the engine sent more than one answer
+    bool stalled_ = false;
+    std::uint64_t written_seen_ = 0;
+    metrics::TimePoint client_took_{};
 };
 
 }  // namespace noren::proxy

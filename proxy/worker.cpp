@@ -84,6 +84,17 @@ void Worker::stop_here(Stop how) {
     end_if_done();
 }
 
+void Worker::joined(Connection& connection) {
+    connections_.insert(&connection);
+    connection_count_.store(connections_.size(), std::memory_order_relaxed);
+}
+
+void Worker::left(Connection& connection) {
+    connections_.erase(&connection);
+    connection_count_.store(connections_.size(), std::memory_order_relaxed);
+    end_if_done();
+}
+
 void Worker::end_if_done() {
     if (stopping_ == Stop::now && connections_.empty()) io_.stop();
 }

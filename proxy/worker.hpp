@@ -27,13 +27,17 @@ class Telemetry;
 
 namespace noren::proxy {
 
+namespace asio = boost::asio;
+
 namespace admission {
 class Gate;
-}
+class RetryAfter;
+}  // namespace admission
 
 /// What all workers share; outlives them.
 struct Services {
     admission::Gate& gate;
+    admission::RetryAfter& retry_after;
     metrics::Telemetry& telemetry;
     upstream::Target engine;
     const std::atomic<bool>& engine_up;  ///< as the health probe last saw it
@@ -75,9 +79,10 @@ class Worker {
     /// Where every read goes: what is in it is used up before anything else can run.
     std::span<char> scratch() { return scratch_; }
 
-  private:
-    friend class Connection;
+    void joined(Connection& connection);
+    void left(Connection& connection);
 
+  private:
     asio::awaitable<void> accept(net::Acceptor acceptor);
     void stop_here(Stop how);
     void end_if_done();

@@ -56,6 +56,9 @@ class Socket {
     /// True if the peer has closed, or sent something nobody asked for, while the connection was idle.
     bool disturbed();
 
+    /// True if the peer has sent its last byte or reset, even behind bytes that nobody has read yet.
+    bool peer_closed() const;
+
     void shutdown_write();
     /// Closes so that the peer sees a reset: the only way to show that a body without a length was cut.
     void reset();
