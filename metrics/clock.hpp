@@ -9,6 +9,8 @@ using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
 
-inline double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
+inline double seconds(Duration d) {
+    return std::chrono::duration<double>(d).count();
+}
 
 }  // namespace noren::metrics

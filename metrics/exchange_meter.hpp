@@ -16,11 +16,23 @@ namespace noren::metrics {
 class Telemetry;
 
 enum class Endpoint : unsigned char {
-    chat_completions, completions, responses, messages, embeddings, rerank, passthrough
+    chat_completions,
+    completions,
+    responses,
+    messages,
+    embeddings,
+    rerank,
+    passthrough
 };
 
 enum class Outcome : unsigned char {
-    ok, client_closed, rejected, timeout, upstream_error, bad_request, internal_error
+    ok,
+    client_closed,
+    rejected,
+    timeout,
+    upstream_error,
+    bad_request,
+    internal_error
 };
 
 /// Where a request was when its client left.
@@ -29,8 +41,8 @@ enum class Phase : unsigned char { upload, queued, connect, prefill, decode };
 /// How an exchange ended. Every string must be from a fixed set (they become labels) or empty.
 struct Ending {
     Outcome outcome = Outcome::ok;
-    int status = 0;                ///< sent to the client; 0 = none was
-    std::string_view reason;       ///< x-noren-reason word, e.g. "queue_full"; empty if ok
+    int status = 0;           ///< sent to the client; 0 = none was
+    std::string_view reason;  ///< x-noren-reason word, e.g. "queue_full"; empty if ok
 };
 
 struct ByteCounts {
@@ -48,22 +60,26 @@ class ExchangeMeter {
     ExchangeMeter(const ExchangeMeter&) = delete;
     ExchangeMeter& operator=(const ExchangeMeter&) = delete;
 
-    void queued(TimePoint at);          ///< ready to be admitted: stage queue begins
-    void admitted(TimePoint at);        ///< permit held: stage connect begins; running until finish()
+    /// Ready to be admitted: stage queue begins. body_whole: nothing of the request is still to come.
+    void queued(TimePoint at, bool body_whole);
+    void admitted(TimePoint at);                ///< permit held: stage connect begins; running until finish()
     void connected(TimePoint at, bool reused);  ///< upstream connection ready: stage upload begins again
-    void sent(TimePoint at);            ///< last request byte handed to the kernel: stage prefill begins
-    /// What the request body said, as soon as known (any number of times; the last call before finish counts).
+    void sent(TimePoint at);  ///< last request byte handed to the kernel: stage prefill begins
+    /// What the request body said, as soon as known (any number of times; the last call before finish
+    /// counts).
     void asked(std::string_view model, std::int64_t choices, bool stream);
-    void answer_head(int status, std::string_view content_type, std::string_view content_encoding, TimePoint at);
+    void answer_head(int status, std::string_view content_type, std::string_view content_encoding,
+                     TimePoint at);
 
     // The token path: for each read from the engine, body() for each piece of body in it, then mark() once.
     void body(std::string_view piece) noexcept;
-    void mark(TimePoint at) noexcept;   ///< that read completed at `at`: stamps the events it completed
+    void mark(TimePoint at) noexcept;  ///< that read completed at `at`: stamps the events it completed
 
-    void stalled(TimePoint at) noexcept;   ///< upstream data is ready (or all read), the client's socket is full
-    void resumed(TimePoint at) noexcept;   ///< ... and has room again
-    void upstream_done(TimePoint at);      ///< the engine's answer is over, whole or not: the permit goes back
-    Phase phase() const noexcept;          ///< where it is now, for client_closed
+    void stalled(
+        TimePoint at) noexcept;  ///< upstream data is ready (or all read), the client's socket is full
+    void resumed(TimePoint at) noexcept;  ///< ... and has room again
+    void upstream_done(TimePoint at);     ///< the engine's answer is over, whole or not: the permit goes back
+    Phase phase() const noexcept;         ///< where it is now, for client_closed
 
     /// The exchange is over (last byte to the client, or the break). Exactly once. Records everything.
     void finish(const Ending& ending, const ByteCounts& bytes, TimePoint at);

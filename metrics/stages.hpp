@@ -1,6 +1,6 @@
 #pragma once
-// Where a request's time goes: at every moment between its head and its end it is in exactly one stage, so the
-// stages add up to its duration by construction.
+// Where a request's time goes: at every moment between its head and its end it is in exactly one stage, so
+// the stages add up to its duration by construction.
 
 #include <array>
 #include <cstddef>
@@ -11,16 +11,18 @@
 namespace noren::metrics {
 
 enum class Stage : unsigned char {
-    upload,   ///< request body bytes on their way: from the client before admission, to the engine after connect
+    upload,   ///< request body bytes on their way: from the client before admission, to the engine after
+              ///< connect
     queue,    ///< ready to be admitted, waiting for a permit
     connect,  ///< admitted, getting an upstream connection
-    prefill,  ///< request sent, no output yet: the engine's own queue and prefill (not streaming: until the answer's end)
+    prefill,  ///< request sent, no output yet: the engine's own queue and prefill (not streaming: until the
+              ///< answer's end)
     decode,   ///< first output seen, answer running
     stall,    ///< waiting for a slow client
 };
 inline constexpr std::size_t k_stage_count = 6;
 inline constexpr std::array<std::string_view, k_stage_count> k_stage_names = {"upload",  "queue",  "connect",
-                                                                               "prefill", "decode", "stall"};
+                                                                              "prefill", "decode", "stall"};
 
 /// Sums time per stage. enter() at each change; times must not go back.
 class StageClock {

@@ -1,0 +1,37 @@
+#pragma once
+// One JSON line per exchange: everything an operator needs to say where a slow answer was slow, nothing a
+// client would not want written down (no bodies, no queries, no keys).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "metrics/exchange_meter.hpp"
+
+namespace noren::metrics {
+
+/// Appends a JSON object's members. Strings come out as valid UTF-8 whatever bytes went in.
+class JsonLine {
+  public:
+    JsonLine() : text_("{") {}
+    JsonLine& add(std::string_view key, std::string_view value);
+    JsonLine& add(std::string_view key, std::int64_t value);
+    JsonLine& add(std::string_view key, bool value);
+    /// Milliseconds or a rate: three decimals.
+    JsonLine& add(std::string_view key, double value);
+    template <typename T>
+    JsonLine& add(std::string_view key, const std::optional<T>& value) {
+        return value ? add(key, *value) : *this;
+    }
+    std::string finish() && { return std::move(text_.append("}")); }
+
+  private:
+    void key(std::string_view name);
+    std::string text_;
+};
+
+/// Now, as RFC 3339 with milliseconds, UTC.
+std::string rfc3339_now();
+
+}  // namespace noren::metrics

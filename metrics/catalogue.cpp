@@ -1,0 +1,173 @@
+#include "metrics/catalogue.hpp"
+
+namespace noren::metrics {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using prometheus::Registry;
+
+namespace buckets {
+
+Buckets ttft() {
+    return {.001, .0025, .005, .01, .02, .03, .04, .06, .08, .1, .15, .2, .25, .3, .4,  .5,  .625, .75,
+            1,    1.5,   2,    2.5, 3.5, 5,   7.5, 10,  15,  20, 30,  40, 60,  80, 120, 160, 320,  640};
+}
+Buckets itl() {
+    return {.0005, .001, .002, .003, .004, .005, .0065, .008, .01, .0125, .015, .0175,
+            .02,   .025, .03,  .035, .04,  .05,  .06,   .075, .1,  .15,   .2,   .3,
+            .4,    .5,   .75,  1,    2.5,  5,    10,    20,   40,  80};
+}
+Buckets duration() {
+    return {.05, .1, .2, .3, .5, .8, 1,  1.5, 2,   2.5, 3.5, 5,   7.5, 10,
+            15,  20, 30, 40, 50, 60, 90, 120, 180, 240, 480, 960, 1920};
+}
+Buckets queue() {
+    return {.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300};
+}
+Buckets connect() {
+    return {.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5};
+}
+Buckets overhead() {
+    return {.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .25};
+}
+Buckets tokens_per_second() {
+    return {1, 2, 5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 750, 1000, 2000};
+}
+Buckets token_count() {
+    return {1,    4,    16,    64,    128,   256,    512,    1024,   2048,
+            4096, 8192, 16384, 32768, 65536, 131072, 262144, 1048576};
+}
+
+}  // namespace buckets
+
+namespace {
+
+CounterFamily& counter(Registry& registry, const char* name, const char* help) {
+    return BuildCounter().Name(name).Help(help).Register(registry);
+}
+HistogramFamily& histogram(Registry& registry, const char* name, const char* help) {
+    return BuildHistogram().Name(name).Help(help).Register(registry);
+}
+prometheus::Gauge& gauge(Registry& registry, const char* name, const char* help) {
+    return BuildGauge().Name(name).Help(help).Register(registry).Add({});
+}
+
+/// Creates the series of a bounded label, so that they are there at 0.
+template <typename Names>
+CounterFamily& with_values(CounterFamily& family, const char* label, const Names& names) {
+    for (const std::string_view name : names)
+        family.Add({{label, std::string(name)}});
+    return family;
+}
+
+using Words = std::vector<std::string_view>;
+
+}  // namespace
+
+ModelFamilies::ModelFamilies(Registry& r)
+    : requests(
+          counter(r, "noren_requests_total",
+                  "Requests ended, by the status sent to the client (000: none was) and how they ended")),
+      duration(histogram(
+          r, "noren_request_duration_seconds",
+          "Request head parsed to last byte written to the client, queue included; requests that were "
+          "refused a place are left out")),
+      ttft(histogram(
+          r, "noren_time_to_first_token_seconds",
+          "Time to first token, t_first - t_recv: request head parsed to first token event complete, "
+          "streamed answers only")),
+      upstream_ttft(histogram(r, "noren_upstream_time_to_first_token_seconds",
+                              "The engine's share of it, t_first - t_sent: its own queue and the prefill")),
+      itl(histogram(
+          r, "noren_inter_token_latency_seconds",
+          "Gaps between token events as read from the engine; k events in one read share the gap since the "
+          "read before: gap/k, k times")),
+      tpot(histogram(
+          r, "noren_time_per_output_token_seconds",
+          "Time per output token after the first, (t_last - t_first)/(N-1), of streams that ended ok with "
+          "N >= 2 output tokens and one choice")),
+      tps(histogram(r, "noren_request_output_tokens_per_second",
+                    "Decode speed of one stream, (N-1)/(t_last - t_first): N tokens span N-1 intervals")),
+      request_prompt_tokens(
+          histogram(r, "noren_request_prompt_tokens", "Prompt tokens of a request, as reported")),
+      request_output_tokens(histogram(r, "noren_request_output_tokens", "Output tokens of a request")),
+      prompt_tokens(counter(r, "noren_prompt_tokens_total", "Prompt tokens, as reported by the engine")),
+      prompt_cached_tokens(counter(r, "noren_prompt_cached_tokens_total",
+                                   "Prompt tokens that the engine took from its prefix cache, as reported")),
+      output_tokens(
+          counter(r, "noren_output_tokens_total",
+                  "Output tokens: token events as they come (source events), and at the end of each request "
+                  "what its reported usage exceeds them by (source usage)")),
+      reasoning_tokens(
+          counter(r, "noren_reasoning_tokens_total", "Reasoning tokens, as reported by the engine")),
+      finish_reasons(counter(r, "noren_finish_reasons_total", "Answers by the engine's own finish reason")) {}
+
+ProcessWide::ProcessWide(Registry& r)
+    : queue_wait(histogram(r, "noren_queue_wait_seconds",
+                           "Ready to be admitted to admitted, of admitted requests; 0 is observed too")
+                     .Add({}, buckets::queue())),
+      proxy_overhead(
+          histogram(r, "noren_proxy_overhead_seconds",
+                    "What noren itself adds before the engine has the request: sent - ready - queue wait - "
+                    "connect, of requests whose body was whole when they were ready")
+              .Add({}, buckets::overhead())),
+      connect(histogram(r, "noren_upstream_connect_seconds", "Connecting to the engine, new connections only")
+                  .Add({}, buckets::connect())),
+      write_stall(
+          histogram(r, "noren_write_stall_seconds",
+                    "Per request: time in which the engine's bytes were there and the client took none")
+              .Add({}, buckets::queue())),
+      inflight(gauge(r, "noren_inflight_requests", "Requests whose head was parsed and that have not ended")),
+      awaiting_first_token(
+          gauge(r, "noren_awaiting_first_token_requests",
+                "Admitted requests without output yet: in the engine's own queue, or in prefill")),
+      rejections(
+          with_values(counter(r, "noren_queue_rejections_total", "Requests that noren refused a place"),
+                      "reason", Words{"full", "timeout", "shutdown"})),
+      upstream_errors(
+          with_values(counter(r, "noren_upstream_errors_total", "What went wrong on the engine's side"),
+                      "reason", Words{"connect", "reset", "timeout", "tls", "protocol", "http_5xx"})),
+      upstream_connects(
+          with_values(counter(r, "noren_upstream_connects_total", "New connections to the engine"), "result",
+                      Words{"ok", "error"})),
+      received_bytes(with_values(counter(r, "noren_received_bytes_total", "Body bytes received"), "side",
+                                 Words{"client", "upstream"})),
+      sent_bytes(with_values(counter(r, "noren_sent_bytes_total", "Body bytes sent"), "side",
+                             Words{"client", "upstream"})),
+      parse_errors(counter(r, "noren_stream_parse_errors_total",
+                           "Events that were relayed but not understood: no JSON object, or over a bound")
+                       .Add({})),
+      unobserved(with_values(counter(r, "noren_unobserved_responses_total",
+                                     "Answers of generating requests that could not be looked into"),
+                             "reason", Words{"encoding"})),
+      model_overflow(counter(r, "noren_metrics_label_overflow_total",
+                             "Requests counted under model other because all label values were taken")
+                         .Add({{"label", "model"}})),
+      reload_ok(gauge(r, "noren_config_last_reload_successful", "1 if the last load of the config was good")),
+      reload_time(gauge(r, "noren_config_last_reload_success_timestamp_seconds",
+                        "When a config was last taken over")),
+      reloads(with_values(counter(r, "noren_config_reloads_total", "Reloads tried since start"), "result",
+                          Words{"ok", "error"})),
+      restart_required(gauge(r, "noren_config_restart_required",
+                             "1 if the file differs from what runs in a key that needs a restart")),
+      log_dropped(
+          counter(r, "noren_log_lines_dropped_total", "Log lines dropped because the sink was too slow")
+              .Add({})) {
+    auto& stage_family =
+        histogram(r, "noren_request_stage_seconds",
+                  "Where a request's time went; its stages add up to noren_request_duration_seconds");
+    for (std::size_t i = 0; i < k_stage_count; ++i)
+        stages[i] = &stage_family.Add({{"stage", std::string(k_stage_names[i])}}, buckets::duration());
+    auto& disconnect_family =
+        counter(r, "noren_client_disconnects_total",
+                "Clients that left before their answer was whole, by where the request was");
+    for (std::size_t i = 0; i < disconnects.size(); ++i)
+        disconnects[i] = &disconnect_family.Add({{"phase", std::string(k_phase_names[i])}});
+    auto& failure_family =
+        counter(r, "noren_failures_total", "Exchanges that noren ended, by its own reason");
+    for (std::size_t i = 0; i < failures.size(); ++i)
+        failures[i] = &failure_family.Add({{"reason", std::string(k_failure_reasons[i])}});
+}
+
+}  // namespace noren::metrics

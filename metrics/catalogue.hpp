@@ -1,0 +1,117 @@
+#pragma once
+// Every metric family of noren: its name, its one definition as help text, its labels and its buckets. What
+// is not listed here does not exist; what is listed is there, at 0, before the first request.
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include "metrics/exchange_meter.hpp"
+
+namespace noren::metrics {
+
+using Buckets = std::vector<double>;
+
+namespace buckets {
+/// Narrow enough that p50 to p99 of log-normal latencies are within a few percent; they contain every
+/// OpenTelemetry bound in range, so that shared bounds compare with an engine's own histograms.
+Buckets ttft();
+/// From 0.5 ms, where OpenTelemetry's start at 10 ms: a fast decode step is 3 ms.
+Buckets itl();
+Buckets duration();
+Buckets queue();
+Buckets connect();
+Buckets overhead();
+Buckets tokens_per_second();
+Buckets token_count();
+}  // namespace buckets
+
+/// Number of bounds of buckets::itl(); a stream keeps its own bins of that shape.
+inline constexpr std::size_t k_itl_bounds = 34;
+
+inline constexpr std::array<std::string_view, 7> k_endpoint_names = {
+    "chat_completions", "completions", "responses", "messages", "embeddings", "rerank", "passthrough"};
+inline constexpr std::array<std::string_view, 7> k_outcome_names = {
+    "ok", "client_closed", "rejected", "timeout", "upstream_error", "bad_request", "internal_error"};
+inline constexpr std::array<std::string_view, 5> k_phase_names = {"upload", "queued", "connect", "prefill",
+                                                                  "decode"};
+inline constexpr std::array<std::string_view, 6> k_finish_reasons = {"stop",           "length", "tool_calls",
+                                                                     "content_filter", "other",  "none"};
+/// Words of x-noren-reason (the proxy's Reason), as labels.
+inline constexpr std::array<std::string_view, 15> k_failure_reasons = {
+    "client_closed",    "bad_request",    "head_timeout",     "body_timeout",      "body_too_large",
+    "stall_timeout",    "queue_full",     "queue_timeout",    "draining",          "total_timeout",
+    "upstream_connect", "upstream_reset", "upstream_timeout", "upstream_protocol", "internal_error"};
+
+inline std::string_view name_of(Endpoint e) {
+    return k_endpoint_names[static_cast<std::size_t>(e)];
+}
+inline std::string_view name_of(Outcome o) {
+    return k_outcome_names[static_cast<std::size_t>(o)];
+}
+inline std::string_view name_of(Phase p) {
+    return k_phase_names[static_cast<std::size_t>(p)];
+}
+
+using CounterFamily = prometheus::Family<prometheus::Counter>;
+using GaugeFamily = prometheus::Family<prometheus::Gauge>;
+using HistogramFamily = prometheus::Family<prometheus::Histogram>;
+
+/// The families with a series per model.
+struct ModelFamilies {
+    explicit ModelFamilies(prometheus::Registry& registry);
+
+    CounterFamily& requests;
+    HistogramFamily& duration;
+    HistogramFamily& ttft;
+    HistogramFamily& upstream_ttft;
+    HistogramFamily& itl;
+    HistogramFamily& tpot;
+    HistogramFamily& tps;
+    HistogramFamily& request_prompt_tokens;
+    HistogramFamily& request_output_tokens;
+    CounterFamily& prompt_tokens;
+    CounterFamily& prompt_cached_tokens;
+    CounterFamily& output_tokens;
+    CounterFamily& reasoning_tokens;
+    CounterFamily& finish_reasons;
+};
+
+/// Series of the whole process, each resolved once.
+struct ProcessWide {
+    explicit ProcessWide(prometheus::Registry& registry);
+
+    prometheus::Histogram& queue_wait;
+    prometheus::Histogram& proxy_overhead;
+    prometheus::Histogram& connect;
+    prometheus::Histogram& write_stall;
+    std::array<prometheus::Histogram*, k_stage_count> stages{};
+    prometheus::Gauge& inflight;
+    prometheus::Gauge& awaiting_first_token;
+    std::array<prometheus::Counter*, k_phase_names.size()> disconnects{};
+    std::array<prometheus::Counter*, k_failure_reasons.size()> failures{};
+    CounterFamily& rejections;
+    CounterFamily& upstream_errors;
+    CounterFamily& upstream_connects;
+    CounterFamily& received_bytes;
+    CounterFamily& sent_bytes;
+    prometheus::Counter& parse_errors;
+    CounterFamily& unobserved;
+    prometheus::Counter& model_overflow;
+    prometheus::Gauge& reload_ok;
+    prometheus::Gauge& reload_time;
+    CounterFamily& reloads;
+    prometheus::Gauge& restart_required;
+    prometheus::Counter& log_dropped;
+};
+
+}  // namespace noren::metrics

@@ -1,0 +1,166 @@
+#include "metrics/telemetry.hpp"
+
+#include <algorithm>
+
+#include <prometheus/text_serializer.h>
+
+namespace noren::metrics {
+namespace {
+
+constexpr std::size_t k_max_label = 128;
+
+/// Printable ASCII, of bounded length: label values come from requests.
+std::string label_of(std::string_view name) {
+    std::string label(name.substr(0, k_max_label));
+    for (char& c : label)
+        if (c < ' ' || c > '~') c = '_';
+    return label;
+}
+
+/// Three digits always, so that code=~"5.." works; 000 when nothing was sent.
+std::string code_of(int status) {
+    std::string digits = std::to_string(status);
+    return digits.size() < 3 ? std::string(3 - digits.size(), '0') + digits : digits;
+}
+
+template <typename Family>
+auto& of(Family& family, const std::string& model) {
+    return family.Add({{"model", model}});
+}
+prometheus::Histogram& of(HistogramFamily& family, const std::string& model, const Buckets& bounds) {
+    return family.Add({{"model", model}}, bounds);
+}
+
+}  // namespace
+
+ModelSeries::ModelSeries(ModelFamilies& f, std::string label)
+    : families_(f),
+      label_(std::move(label)),
+      duration{},
+      ttft(of(f.ttft, label_, buckets::ttft())),
+      upstream_ttft(of(f.upstream_ttft, label_, buckets::ttft())),
+      itl(of(f.itl, label_, buckets::itl())),
+      tpot(of(f.tpot, label_, buckets::itl())),
+      tps(of(f.tps, label_, buckets::tokens_per_second())),
+      request_prompt_tokens(of(f.request_prompt_tokens, label_, buckets::token_count())),
+      request_output_tokens(of(f.request_output_tokens, label_, buckets::token_count())),
+      prompt_tokens(of(f.prompt_tokens, label_)),
+      prompt_cached_tokens(of(f.prompt_cached_tokens, label_)),
+      output_tokens_events(f.output_tokens.Add({{"model", label_}, {"source", "events"}})),
+      output_tokens_usage(f.output_tokens.Add({{"model", label_}, {"source", "usage"}})),
+      reasoning_tokens(of(f.reasoning_tokens, label_)),
+      finish_reasons{} {
+    constexpr std::array<const char*, 3> k_folded = {"ok", "error", "cancelled"};
+    for (std::size_t i = 0; i < duration.size(); ++i)
+        duration[i] = &f.duration.Add({{"model", label_}, {"outcome", k_folded[i]}}, buckets::duration());
+    for (std::size_t i = 0; i < finish_reasons.size(); ++i)
+        finish_reasons[i] =
+            &f.finish_reasons.Add({{"model", label_}, {"finish_reason", std::string(k_finish_reasons[i])}});
+}
+
+prometheus::Counter& ModelSeries::requests(Endpoint endpoint, int code, Outcome outcome) {
+    const auto key = static_cast<std::uint32_t>(code) << 16 | static_cast<std::uint32_t>(endpoint) << 8 |
+                     static_cast<std::uint32_t>(outcome);
+    const std::lock_guard lock(mutex_);
+    prometheus::Counter*& counter = requests_[key];
+    if (!counter) {
+        counter = &families_.requests.Add({{"model", label_},
+                                           {"endpoint", std::string(name_of(endpoint))},
+                                           {"code", code_of(code)},
+                                           {"outcome", std::string(name_of(outcome))}});
+    }
+    return *counter;
+}
+
+Telemetry::Telemetry(const TelemetrySettings& settings)
+    : registry_(std::make_shared<prometheus::Registry>()),
+      families_(*registry_),
+      process_(*registry_),
+      max_models_(std::max(settings.max_models, settings.models.size())),
+      unknown_(
+          *models_.emplace("unknown", std::make_unique<ModelSeries>(families_, "unknown")).first->second),
+      other_(*models_.emplace("other", std::make_unique<ModelSeries>(families_, "other")).first->second) {
+    for (const std::string& name : settings.models)
+        model(name, true);
+    for (auto& [name, series] : models_)
+        for (std::size_t e = 0; e < k_endpoint_names.size(); ++e)
+            series->requests(static_cast<Endpoint>(e), 200, Outcome::ok);
+    prometheus::BuildGauge()
+        .Name("noren_build_info")
+        .Help("What is running; always 1")
+        .Register(*registry_)
+        .Add(
+            {{"version", settings.version}, {"revision", settings.revision}, {"compiler", settings.compiler}})
+        .Set(1);
+}
+
+std::string Telemetry::exposition() const {
+    std::vector<prometheus::MetricFamily> all = registry_->Collect();
+    const auto append = [&all](const prometheus::Collectable& source) {
+        for (auto& family : source.Collect())
+            all.push_back(std::move(family));
+    };
+    for (const auto& gauge : sampled_)
+        append(*gauge);
+    append(process_collector_);
+    return prometheus::TextSerializer().Serialize(all);
+}
+
+void Telemetry::sample(std::string name, std::string help, std::vector<LabelledReading> readings) {
+    sampled_.push_back(std::make_unique<SampledGauge>(std::move(name), std::move(help), std::move(readings)));
+}
+
+void Telemetry::log_access(std::string&& line, bool is_error) const {
+    if (access_log_) access_log_(std::move(line), is_error);
+}
+
+void Telemetry::upstream_connect(bool ok, Duration took) {
+    process_.upstream_connects.Add({{"result", ok ? "ok" : "error"}}).Increment();
+    if (ok) process_.connect.Observe(seconds(took));
+}
+
+void Telemetry::config_loaded(std::chrono::system_clock::time_point at) {
+    process_.reload_ok.Set(1);
+    process_.reload_time.Set(std::chrono::duration<double>(at.time_since_epoch()).count());
+}
+
+void Telemetry::config_reload(bool ok, std::chrono::system_clock::time_point at) {
+    process_.reloads.Add({{"result", ok ? "ok" : "error"}}).Increment();
+    if (ok) {
+        config_loaded(at);
+    } else {
+        process_.reload_ok.Set(0);
+    }
+}
+
+void Telemetry::config_restart_required(bool required) {
+    process_.restart_required.Set(required ? 1 : 0);
+}
+
+void Telemetry::refused_head(int status, Outcome outcome, std::string_view reason) {
+    unknown_.requests(Endpoint::passthrough, status, outcome).Increment();
+    count_failure(reason);
+}
+
+void Telemetry::count_failure(std::string_view reason) {
+    const auto known = std::find(k_failure_reasons.begin(), k_failure_reasons.end(), reason);
+    if (known != k_failure_reasons.end())
+        process_.failures[static_cast<std::size_t>(known - k_failure_reasons.begin())]->Increment();
+}
+
+ModelSeries& Telemetry::model(std::string_view name, bool may_create) {
+    if (name.empty()) return unknown_;
+    std::string label = label_of(name);
+    const std::lock_guard lock(models_mutex_);
+    const auto known = models_.find(label);
+    if (known != models_.end()) return *known->second;
+    constexpr std::size_t k_always = 2;  // unknown and other
+    if (!may_create || models_.size() >= max_models_ + k_always) {
+        process_.model_overflow.Increment();
+        return other_;
+    }
+    auto series = std::make_unique<ModelSeries>(families_, label);
+    return *models_.emplace(std::move(label), std::move(series)).first->second;
+}
+
+}  // namespace noren::metrics

@@ -1,0 +1,109 @@
+#pragma once
+// All figures of this process: the registry behind /metrics, the series per model, gauges read at scrape
+// time, and where access-log lines go.
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <prometheus/registry.h>
+
+#include "metrics/catalogue.hpp"
+#include "metrics/clock.hpp"
+#include "metrics/sampled.hpp"
+
+namespace noren::metrics {
+
+/// The series of one model label, resolved once. Thread-safe.
+class ModelSeries {
+  public:
+    ModelSeries(ModelFamilies& families, std::string label);
+
+    /// The counter of one way to end, created at its first use.
+    prometheus::Counter& requests(Endpoint endpoint, int code, Outcome outcome);
+    const std::string& label() const { return label_; }
+
+  private:
+    ModelFamilies& families_;
+    std::string label_;
+    std::mutex mutex_;
+    std::unordered_map<std::uint32_t, prometheus::Counter*> requests_;
+
+  public:
+    std::array<prometheus::Histogram*, 3> duration;  ///< ok, error, cancelled
+    prometheus::Histogram& ttft;
+    prometheus::Histogram& upstream_ttft;
+    prometheus::Histogram& itl;
+    prometheus::Histogram& tpot;
+    prometheus::Histogram& tps;
+    prometheus::Histogram& request_prompt_tokens;
+    prometheus::Histogram& request_output_tokens;
+    prometheus::Counter& prompt_tokens;
+    prometheus::Counter& prompt_cached_tokens;
+    prometheus::Counter& output_tokens_events;
+    prometheus::Counter& output_tokens_usage;
+    prometheus::Counter& reasoning_tokens;
+    std::array<prometheus::Counter*, k_finish_reasons.size()> finish_reasons;
+};
+
+struct TelemetrySettings {
+    std::vector<std::string> models;  ///< always have their own label
+    std::size_t max_models = 32;      ///< labels in all, without "unknown" and "other"
+    std::string version, revision, compiler;
+};
+
+/// Thread-safe. Outlives every ExchangeMeter.
+class Telemetry {
+  public:
+    using AccessLog = std::function<void(std::string&& line, bool is_error)>;
+
+    explicit Telemetry(const TelemetrySettings& settings);
+
+    /// Everything, as Prometheus text 0.0.4.
+    std::string exposition() const;
+
+    /// A gauge read at each scrape. Empty: the series is absent just now. read must be safe on the scraping
+    /// thread.
+    void sample(std::string name, std::string help, std::vector<LabelledReading> readings);
+
+    /// Set before the first exchange.
+    void set_access_log(AccessLog log) { access_log_ = std::move(log); }
+    void log_access(std::string&& line, bool is_error) const;
+    void count_dropped_log_lines(double lines) { process_.log_dropped.Increment(lines); }
+
+    void upstream_connect(bool ok, Duration took);
+    void config_reload(bool ok, std::chrono::system_clock::time_point at);
+    void config_loaded(std::chrono::system_clock::time_point at);
+    void config_restart_required(bool required);
+    /// A head that was refused before there was an exchange.
+    void refused_head(int status, Outcome outcome, std::string_view reason);
+
+    /// may_create: the name was accepted by the engine. Others get a label of their own only if they have it
+    /// already, so that nobody can use the labels up with invented names.
+    ModelSeries& model(std::string_view name, bool may_create);
+    ProcessWide& process() { return process_; }
+    void count_failure(std::string_view reason);
+
+  private:
+    std::shared_ptr<prometheus::Registry> registry_;
+    ModelFamilies families_;
+    ProcessWide process_;
+    std::vector<std::unique_ptr<SampledGauge>> sampled_;
+    ProcessCollector process_collector_;
+    AccessLog access_log_;
+    std::size_t max_models_;
+    std::mutex models_mutex_;
+    std::unordered_map<std::string, std::unique_ptr<ModelSeries>> models_;
+    ModelSeries& unknown_;
+    ModelSeries& other_;
+};
+
+}  // namespace noren::metrics
