@@ -7,9 +7,11 @@
 #include <utility>
 #include <variant>
 
+#include "metrics/telemetry.hpp"
 #include "proxy/admission/retry_after.hpp"
 #include "proxy/http/forward.hpp"
 #include "proxy/request_id.hpp"
+#include "proxy/upstream/dial.hpp"
 
 namespace noren::proxy {
 
@@ -120,7 +122,7 @@ asio::awaitable<Exchange::Verdict> Exchange::admit() {
     if (!route_.gated) co_return std::nullopt;
     admission::Gate& gate = worker_.services().gate;
     const TimePoint ready = Clock::now();
-    meter_.queued(ready);
+    meter_.queued(ready, body_.done());
     admission::Ticket ticket(gate, [waker = down_.wakeup.waker()] { waker.post(); });
     switch (gate.enter(ticket)) {
         case admission::Gate::Entry::full:
@@ -164,7 +166,8 @@ Failure Exchange::refused(Reason reason, std::string_view detail) {
 asio::awaitable<Exchange::Verdict> Exchange::connect() {
     const TimePoint start = Clock::now();
     if (!retried_) meter_.admitted(start);
-    if (!retried_) lease_ = worker_.pool().take();
+    if (std::optional<upstream::Lease> idle = retried_ ? std::nullopt : worker_.pool().take())
+        lease_.emplace(std::move(*idle));
     if (!lease_) {
         upstream::Dial dial(worker_.io(), worker_.services().engine, down_.wakeup.waker());
         const Due deadline{limit(start, settings_->config.timeouts.connect), Reason::upstream_connect,

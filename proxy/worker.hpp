@@ -16,9 +16,9 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "config/address.hpp"
 #include "proxy/net/listener.hpp"
 #include "proxy/settings.hpp"
-#include "proxy/upstream/dial.hpp"
 #include "proxy/upstream/pool.hpp"
 
 namespace noren::metrics {
@@ -39,7 +39,7 @@ struct Services {
     admission::Gate& gate;
     admission::RetryAfter& retry_after;
     metrics::Telemetry& telemetry;
-    upstream::Target engine;
+    config::Endpoint engine;
     const std::atomic<bool>& engine_up;  ///< as the health probe last saw it
 };
 

@@ -55,11 +55,11 @@ bool is_stale(const std::string& path) {
 
 }  // namespace
 
-ListenerSet::ListenerSet(const ListenAddress& address, std::size_t workers) {
-    if (address.unix_path.empty()) {
+ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers) {
+    if (address.path.empty()) {
         open_tcp(address, workers);
     } else {
-        open_unix(address.unix_path, workers);
+        open_unix(address.path, workers);
     }
 }
 
@@ -69,7 +69,7 @@ ListenerSet::~ListenerSet() {
     if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
 }
 
-void ListenerSet::open_tcp(const ListenAddress& address, std::size_t workers) {
+void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers) {
     const bool any = address.host.empty() || address.host == "::";
     tcp::endpoint endpoint(
         any ? asio::ip::address(asio::ip::address_v6::any()) : asio::ip::make_address(address.host),

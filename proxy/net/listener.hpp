@@ -7,23 +7,18 @@
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 
+#include "config/address.hpp"
 #include "proxy/net/socket.hpp"
 
 namespace noren::proxy::net {
 
 using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
-struct ListenAddress {
-    std::string host;  ///< literal; empty or "::" = every address, IPv6 and IPv4
-    std::uint16_t port = 0;
-    std::string unix_path;
-};
-
 /// Bound and listening descriptors, one per worker. Throws boost::system::system_error with the address in
 /// its text. With port 0 the kernel chooses one, the same for all.
 class ListenerSet {
   public:
-    ListenerSet(const ListenAddress& address, std::size_t workers);
+    ListenerSet(const config::Endpoint& address, std::size_t workers);
     ~ListenerSet();
     ListenerSet(const ListenerSet&) = delete;
     ListenerSet& operator=(const ListenerSet&) = delete;
@@ -35,7 +30,7 @@ class ListenerSet {
     std::uint16_t port() const { return port_; }
 
   private:
-    void open_tcp(const ListenAddress& address, std::size_t workers);
+    void open_tcp(const config::Endpoint& address, std::size_t workers);
     void open_unix(const std::string& path, std::size_t workers);
 
     std::vector<int> descriptors_;

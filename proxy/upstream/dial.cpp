@@ -18,10 +18,11 @@ struct Dial::Lookup {
     std::vector<net::Endpoint> found;
 };
 
-Dial::Dial(asio::io_context& io, const Target& target, const net::Waker& waker) : io_(io), waker_(waker) {
-    if (!target.unix_path.empty()) {
+Dial::Dial(asio::io_context& io, const config::Endpoint& target, const net::Waker& waker)
+    : io_(io), waker_(waker) {
+    if (target.is_unix()) {
         // A path too long for sockaddr_un is refused by the config already; here it would throw.
-        untried_.emplace_back(asio::local::stream_protocol::endpoint(target.unix_path));
+        untried_.emplace_back(asio::local::stream_protocol::endpoint(target.path));
         try_next();
         return;
     }

@@ -6,23 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "config/address.hpp"
 #include "proxy/net/socket.hpp"
 
 namespace noren::proxy::upstream {
 
 namespace asio = boost::asio;
 
-/// Where the engine listens.
-struct Target {
-    std::string host;  ///< name or literal; unused with unix_path
-    std::uint16_t port = 0;
-    std::string unix_path;  ///< set: a Unix socket
-};
-
 /// One attempt. Start it, sleep, look at it again whenever woken. Dropping it abandons the attempt.
 class Dial {
   public:
-    Dial(asio::io_context& io, const Target& target, const net::Waker& waker);
+    Dial(asio::io_context& io, const config::Endpoint& target, const net::Waker& waker);
     ~Dial();
 
     /// Moves on; empty while it still runs, then an errno-like code, 0 = connected.
