@@ -1,0 +1,18 @@
+#pragma once
+// `noren ctl`: says one command to a running noren through its control socket and shows the answer.
+
+#include <iosfwd>
+#include <string>
+
+namespace noren::proxy {
+
+struct CtlOptions {
+    std::string socket = "/run/noren/control.sock";
+    std::string command;  ///< reload, drain, undrain, status, ready
+    bool json = false;    ///< the answer as it came
+};
+
+/// Exit status: 0 done (ready: it is), 1 refused or failed (ready: it is not), 3 no noren listens there.
+int ctl_command(const CtlOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace noren::proxy
