@@ -150,10 +150,7 @@ ProcessWide::ProcessWide(Registry& r)
       reloads(with_values(counter(r, "noren_config_reloads_total", "Reloads tried since start"), "result",
                           Words{"ok", "error"})),
       restart_required(gauge(r, "noren_config_restart_required",
-                             "1 if the file differs from what runs in a key that needs a restart")),
-      log_dropped(
-          counter(r, "noren_log_lines_dropped_total", "Log lines dropped because the sink was too slow")
-              .Add({})) {
+                             "1 if the file differs from what runs in a key that needs a restart")) {
     auto& stage_family =
         histogram(r, "noren_request_stage_seconds",
                   "Where a request's time went; its stages add up to noren_request_duration_seconds");

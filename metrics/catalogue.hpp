@@ -111,7 +111,6 @@ struct ProcessWide {
     prometheus::Gauge& reload_time;
     CounterFamily& reloads;
     prometheus::Gauge& restart_required;
-    prometheus::Counter& log_dropped;
 };
 
 }  // namespace noren::metrics

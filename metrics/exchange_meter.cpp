@@ -316,7 +316,8 @@ void ExchangeMeter::finish(const Ending& told, const ByteCounts& bytes, TimePoin
     if (std::exchange(s.finished, true)) return;
     const Phase at_phase = phase();
     if (s.observer) {
-        // A cut answer may end in a whole event without its blank line: a token, but nobody knows when it came.
+        // A cut answer may end in a whole event without its blank line: a token, but nobody knows when it
+        // came.
         const std::uint32_t late = s.observer->finish();
         if (late > 0) s.series().output_tokens_events.Increment(late);
         s.seen = s.observer->observation();

@@ -68,17 +68,17 @@ double max_descriptors() {
 
 }  // namespace
 
-std::vector<MetricFamily> SampledGauge::Collect() const {
+std::vector<MetricFamily> Sampled::Collect() const {
     MetricFamily family;
     family.name = name_;
     family.help = help_;
-    family.type = MetricType::Gauge;
+    family.type = type_;
     for (const LabelledReading& reading : readings_) {
         const std::optional<double> value = reading.read();
         if (!value) continue;
         prometheus::ClientMetric metric;
         metric.label = reading.labels;
-        metric.gauge.value = *value;
+        (type_ == MetricType::Counter ? metric.counter.value : metric.gauge.value) = *value;
         family.metric.push_back(metric);
     }
     if (family.metric.empty()) return {};

@@ -17,15 +17,17 @@ struct LabelledReading {
     std::function<std::optional<double>()> read;
 };
 
-/// One gauge family whose values are asked for at each scrape, so that none can be stale.
-class SampledGauge final : public prometheus::Collectable {
+/// One family of gauges or counters whose values are asked for at each scrape, so that none can be stale.
+class Sampled final : public prometheus::Collectable {
   public:
-    SampledGauge(std::string name, std::string help, std::vector<LabelledReading> readings)
-        : name_(std::move(name)), help_(std::move(help)), readings_(std::move(readings)) {}
+    Sampled(prometheus::MetricType type, std::string name, std::string help,
+            std::vector<LabelledReading> readings)
+        : type_(type), name_(std::move(name)), help_(std::move(help)), readings_(std::move(readings)) {}
 
     std::vector<prometheus::MetricFamily> Collect() const override;
 
   private:
+    prometheus::MetricType type_;
     std::string name_, help_;
     std::vector<LabelledReading> readings_;
 };

@@ -107,7 +107,14 @@ std::string Telemetry::exposition() const {
 }
 
 void Telemetry::sample(std::string name, std::string help, std::vector<LabelledReading> readings) {
-    sampled_.push_back(std::make_unique<SampledGauge>(std::move(name), std::move(help), std::move(readings)));
+    sampled_.push_back(std::make_unique<Sampled>(prometheus::MetricType::Gauge, std::move(name),
+                                                 std::move(help), std::move(readings)));
+}
+
+void Telemetry::sample_counter(std::string name, std::string help, std::function<double()> read) {
+    std::vector<LabelledReading> readings{{{}, [read = std::move(read)] { return std::optional(read()); }}};
+    sampled_.push_back(std::make_unique<Sampled>(prometheus::MetricType::Counter, std::move(name),
+                                                 std::move(help), std::move(readings)));
 }
 
 void Telemetry::log_access(std::string&& line, bool is_error) const {

@@ -74,10 +74,12 @@ class Telemetry {
     /// thread.
     void sample(std::string name, std::string help, std::vector<LabelledReading> readings);
 
+    /// Likewise a counter that is kept elsewhere.
+    void sample_counter(std::string name, std::string help, std::function<double()> read);
+
     /// Set before the first exchange.
     void set_access_log(AccessLog log) { access_log_ = std::move(log); }
     void log_access(std::string&& line, bool is_error) const;
-    void count_dropped_log_lines(double lines) { process_.log_dropped.Increment(lines); }
 
     void upstream_connect(bool ok, Duration took);
     void config_reload(bool ok, std::chrono::system_clock::time_point at);
@@ -96,7 +98,7 @@ class Telemetry {
     std::shared_ptr<prometheus::Registry> registry_;
     ModelFamilies families_;
     ProcessWide process_;
-    std::vector<std::unique_ptr<SampledGauge>> sampled_;
+    std::vector<std::unique_ptr<Sampled>> sampled_;
     ProcessCollector process_collector_;
     AccessLog access_log_;
     std::size_t max_models_;

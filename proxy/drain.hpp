@@ -1,5 +1,6 @@
 #pragma once
-// Going out of service without cutting anybody off: not ready at once, refusing after a while, over when nothing runs.
+// Going out of service without cutting anybody off: not ready at once, refusing after a while, over when
+// nothing runs.
 
 #include <chrono>
 #include <functional>
@@ -24,10 +25,10 @@ class Drain {
         drained,    ///< nothing runs, or drain.timeout is over
     };
     struct Hooks {
-        std::function<void()> refuse;              ///< from now on no new work
-        std::function<void()> resume;              ///< the drain was called off
-        std::function<bool()> idle;                ///< nothing runs
-        std::function<void(bool in_time)> ended;   ///< drained; false: by the timeout, something still runs
+        std::function<void()> refuse;             ///< from now on no new work
+        std::function<void()> resume;             ///< the drain was called off
+        std::function<bool()> idle;               ///< nothing runs
+        std::function<void(bool in_time)> ended;  ///< drained; false: by the timeout, something still runs
     };
 
     Drain(asio::io_context& io, Hooks hooks) : timer_(io), hooks_(std::move(hooks)) {}

@@ -1,0 +1,277 @@
+#include "proxy/app.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <boost/json.hpp>
+
+#include "config/render.hpp"
+#include "proxy/version.hpp"
+
+namespace noren::proxy {
+namespace {
+
+namespace json = boost::json;
+
+metrics::TelemetrySettings telemetry_settings(const config::Config& config) {
+    return {config.metrics.models, config.metrics.max_models, std::string(version()), std::string(revision()),
+            std::string(compiler())};
+}
+
+admission::GateLimits gate_limits(const config::Config& config) {
+    return {config.admission.max_concurrency, config.admission.max_queue};
+}
+
+unsigned worker_count(const config::Config& config) {
+    return config.workers != 0 ? config.workers : default_workers();
+}
+
+json::array to_array(const std::vector<std::string>& lines) {
+    json::array array;
+    for (const std::string& line : lines)
+        array.emplace_back(line);
+    return array;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words)
+        text.append(text.empty() ? "" : ", ").append(word);
+    return text;
+}
+
+}  // namespace
+
+App::App(const config::Config& config, ConfigSource source)
+    : settings_(std::make_shared<const Settings>(config)),
+      log_(config.log),
+      telemetry_(telemetry_settings(config)),
+      gate_(gate_limits(config)),
+      engine_(*config::parse_upstream(config.upstream.url).endpoint),
+      services_{gate_, retry_after_, telemetry_, engine_, engine_up_},
+      server_(services_, settings_, *config::parse_listen(config.listen).endpoint, worker_count(config)),
+      ops_(io_, *config::parse_listen_tcp(config.ops.listen).endpoint, ops_hooks()),
+      probe_(io_, engine_, config.upstream, engine_up_),
+      drain_(io_, drain_hooks()),
+      reload_(io_, config, std::move(source), telemetry_, log_,
+              [this](const config::Config& next) { apply(next); }),
+      signals_(io_) {
+    telemetry_.set_access_log([this](std::string&& line, bool) { log_.access(std::move(line)); });
+    telemetry_.config_loaded(std::chrono::system_clock::now());
+    sample_gauges();
+    if (config.control.socket.empty()) return;
+    try {
+        control_ = std::make_unique<ControlSocket>(
+            io_, config.control.socket, [this](std::string_view command) { return control(command); });
+    } catch (const std::exception& problem) {
+        // Signals, the file and the ops endpoint still work, so this is no reason to keep an engine from its
+        // clients.
+        log_.event(Level::warning, "no control socket", {{"because", problem.what()}});
+    }
+}
+
+App::~App() = default;
+
+void App::run(bool with_signals) {
+    if (with_signals) {
+        for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+            signals_.add(signal);
+        handle_signals();
+    }
+    server_.start();
+    ops_.start();
+    if (control_) control_->start();
+    probe_.start();
+    reload_.start();
+    log_.event(Level::info, "serving",
+               {{"listen", server_.address()},
+                {"engine", config::to_string(engine_)},
+                {"ops", ops_.address()},
+                {"workers", std::to_string(server_.workers())},
+                {"max_concurrency", std::to_string(settings_->config.admission.max_concurrency)},
+                {"version", std::string(version())}});
+    io_.run();
+    server_.stop(Stop::now);
+    server_.join();
+    log_.event(Level::info, "stopped");
+}
+
+void App::handle_signals() {
+    signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+        if (error) return;
+        if (signal == SIGHUP) {
+            reload_.now();
+        } else if (signal == SIGINT) {
+            // Somebody at a terminal: no router has to notice anything.
+            terminate_with(std::chrono::milliseconds(0));
+        } else {
+            terminate_with(settings_->config.drain.lame_duck);
+        }
+        handle_signals();
+    });
+}
+
+void App::terminate() {
+    asio::post(io_, [this] { terminate_with(settings_->config.drain.lame_duck); });
+}
+
+void App::stop_now() {
+    asio::post(io_, [this] { io_.stop(); });
+}
+
+/// Drain, then end. Asked a second time: end now.
+void App::terminate_with(std::chrono::milliseconds lame_duck) {
+    if (std::exchange(terminating_, true)) {
+        log_.event(Level::warning, "ending at once: asked a second time");
+        io_.stop();
+        return;
+    }
+    log_.event(Level::info, "draining, then ending");
+    if (drain_.phase() == Drain::Phase::drained) io_.stop();
+    drain_.begin(settings_->config.drain, lame_duck);
+}
+
+Drain::Hooks App::drain_hooks() {
+    return {
+        [this] {
+            gate_.close();
+            server_.stop(Stop::refuse);
+            log_.event(Level::info, "refusing new work");
+        },
+        [this] {
+            gate_.open();
+            server_.stop(Stop::no);
+            log_.event(Level::info, "drain called off");
+        },
+        [this] { return telemetry_.process().inflight.Value() == 0; },
+        [this](bool in_time) {
+            log_.event(in_time ? Level::info : Level::warning, in_time ? "drained" : "drain.timeout is over");
+            if (terminating_) io_.stop();
+        },
+    };
+}
+
+void App::apply(const config::Config& config) {
+    settings_ = std::make_shared<const Settings>(config);
+    gate_.set_limits(gate_limits(config));
+    server_.apply(settings_);
+    probe_.set(config.upstream);
+    log_.set_level(level_of(config.log.level));
+}
+
+OpsHooks App::ops_hooks() {
+    return {
+        [this] { return telemetry_.exposition(); },
+        [this] { return to_json(status()); },
+        [this] { return config::render(settings_->config); },
+        [this] { return not_ready_because().empty(); },
+        [this] {
+            const auto because = not_ready_because();
+            return json::serialize(json::object{{"ready", because.empty()}, {"because", to_array(because)}});
+        },
+        [this] { return drain_.phase() == Drain::Phase::no || drain_.phase() == Drain::Phase::drained; },
+    };
+}
+
+/// Never "saturated": a router that drops a full server sends its load to the next one until all are dropped.
+std::vector<std::string> App::not_ready_because() const {
+    std::vector<std::string> because;
+    if (drain_.phase() != Drain::Phase::no) because.emplace_back("draining");
+    if (!engine_up_.load()) because.emplace_back("engine_down");
+    return because;
+}
+
+void App::sample_gauges() {
+    const auto one = [this](const char* name, const char* help, auto&& read) {
+        telemetry_.sample(name, help, {{{}, std::forward<decltype(read)>(read)}});
+    };
+    using Value = std::optional<double>;
+    one("noren_queued_requests", "Requests waiting for admission",
+        [this]() -> Value { return gate_.waiting(); });
+    one("noren_running_requests", "Requests in the engine: permits held",
+        [this]() -> Value { return gate_.running(); });
+    one("noren_concurrency_limit", "Requests that may be in the engine at once; 0 = unlimited",
+        [this]() -> Value { return gate_.limits().max_concurrency; });
+    one("noren_queue_capacity", "Requests that may wait",
+        [this]() -> Value { return gate_.limits().max_queue; });
+    one("noren_saturation_ratio", "(running + queued) / concurrency limit; absent when unlimited",
+        [this]() -> Value {
+            const std::uint32_t cap = gate_.limits().max_concurrency;
+            if (cap == 0) return std::nullopt;
+            return (static_cast<double>(gate_.running()) + gate_.waiting()) / cap;
+        });
+    one("noren_upstream_up", "1 if the last health probe of the engine was answered",
+        [this]() -> Value { return engine_up_.load() ? 1 : 0; });
+    one("noren_draining", "1 while a drain is on",
+        [this]() -> Value { return drain_.phase() != Drain::Phase::no ? 1 : 0; });
+    one("noren_client_connections", "Open client connections",
+        [this]() -> Value { return static_cast<double>(server_.connections()); });
+    telemetry_.sample(
+        "noren_upstream_connections", "Connections to the engine",
+        {{{{"state", "active"}},
+          [this]() -> Value { return static_cast<double>(server_.upstream_active()); }},
+         {{{"state", "idle"}}, [this]() -> Value { return static_cast<double>(server_.upstream_idle()); }}});
+    telemetry_.sample_counter("noren_log_lines_dropped_total",
+                              "Log lines lost because the sink was slower than the traffic",
+                              [this] { return static_cast<double>(log_.dropped()); });
+}
+
+Status App::status() {
+    Status s;
+    s.version = version();
+    s.revision = revision();
+    s.uptime_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+    s.not_ready_because = not_ready_because();
+    s.ready = s.not_ready_because.empty();
+    s.drain = drain_.phase_name();
+    s.listen = server_.address();
+    s.ops = ops_.address();
+    s.engine = config::to_string(engine_);
+    s.engine_up = engine_up_.load();
+    s.workers = server_.workers();
+    s.connections = server_.connections();
+    s.upstream_active = server_.upstream_active();
+    s.upstream_idle = server_.upstream_idle();
+    s.concurrency_limit = gate_.limits().max_concurrency;
+    s.queue_capacity = gate_.limits().max_queue;
+    s.running = gate_.running();
+    s.waiting = gate_.waiting();
+    s.inflight = static_cast<std::uint64_t>(telemetry_.process().inflight.Value());
+    s.awaiting_first_token = static_cast<std::uint64_t>(telemetry_.process().awaiting_first_token.Value());
+    reload_.describe(s);
+    return s;
+}
+
+std::string App::control(std::string_view command) {
+    if (command == "reload") {
+        const ReloadResult result = reload_.now();
+        return json::serialize(json::object{{"ok", result.ok},
+                                            {"message", result.message},
+                                            {"errors", to_array(result.errors)},
+                                            {"changes", to_array(result.changes)},
+                                            {"restart_required", to_array(result.restart_required)}});
+    }
+    const auto done = [](const std::string& message, bool ok = true) {
+        return json::serialize(json::object{{"ok", ok}, {"message", message}});
+    };
+    if (command == "drain") {
+        drain_.begin(settings_->config.drain, settings_->config.drain.lame_duck);
+        return done("draining");
+    }
+    if (command == "undrain") {
+        if (terminating_) return done("this noren is ending and cannot be called back", false);
+        drain_.call_off();
+        return done("serving");
+    }
+    if (command == "status")
+        return json::serialize(json::object{{"ok", true}, {"status", json::parse(to_json(status()))}});
+    if (command == "ready") {
+        const auto because = not_ready_because();
+        return done(because.empty() ? "ready" : "not ready: " + joined(because), because.empty());
+    }
+    return done("unknown command; there are reload, drain, undrain, status, ready", false);
+}
+
+}  // namespace noren::proxy

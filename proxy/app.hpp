@@ -1,0 +1,79 @@
+#pragma once
+// The whole of noren, put together: workers for the data, one more thread for everything else.
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "config/config.hpp"
+#include "metrics/telemetry.hpp"
+#include "proxy/admission/gate.hpp"
+#include "proxy/admission/retry_after.hpp"
+#include "proxy/drain.hpp"
+#include "proxy/log/log.hpp"
+#include "proxy/ops/control_socket.hpp"
+#include "proxy/ops/ops_server.hpp"
+#include "proxy/ops/status.hpp"
+#include "proxy/reload.hpp"
+#include "proxy/server.hpp"
+#include "proxy/upstream/health_probe.hpp"
+
+namespace noren::proxy {
+
+/// Constructing binds every address (throws std::exception with a sentence for the operator); run() serves
+/// until a drain that was asked to end the process is over. run() may be called from any one thread, which
+/// becomes the ops thread.
+class App {
+  public:
+    App(const config::Config& config, ConfigSource source);
+    ~App();
+
+    void run(bool handle_signals);
+
+    /// Any thread: as the signals would.
+    void terminate();
+    void stop_now();
+
+    std::uint16_t port() const { return server_.port(); }
+    std::uint16_t ops_port() const { return ops_.port(); }
+
+  private:
+    void sample_gauges();
+    OpsHooks ops_hooks();
+    Drain::Hooks drain_hooks();
+    void apply(const config::Config& config);
+    void handle_signals();
+    void terminate_with(std::chrono::milliseconds lame_duck);
+    std::string control(std::string_view command);
+    Status status();
+    std::vector<std::string> not_ready_because() const;
+
+    asio::io_context io_{1};
+    std::shared_ptr<const Settings> settings_;
+    Log log_;
+    metrics::Telemetry telemetry_;
+    admission::Gate gate_;
+    admission::RetryAfter retry_after_;
+    std::atomic<bool> engine_up_{false};
+    config::Endpoint engine_;
+    Services services_;
+    Server server_;
+    OpsServer ops_;
+    std::unique_ptr<ControlSocket> control_;
+    upstream::HealthProbe probe_;
+    Drain drain_;
+    Reload reload_;
+    asio::signal_set signals_;
+    bool terminating_ = false;
+    const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace noren::proxy
