@@ -44,27 +44,29 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-App::App(const config::Config& config, ConfigSource source)
-    : settings_(std::make_shared<const Settings>(config)),
-      log_(config.log),
-      telemetry_(telemetry_settings(config)),
-      gate_(gate_limits(config)),
-      engine_(*config::parse_upstream(config.upstream.url).endpoint),
+App::App(const config::Resolved& loaded, config::Sources sources)
+    : settings_(std::make_shared<const Settings>(*loaded.config)),
+      log_(loaded.config->log),
+      telemetry_(telemetry_settings(*loaded.config)),
+      gate_(gate_limits(*loaded.config)),
+      engine_(*config::parse_upstream(loaded.config->upstream.url).endpoint),
       services_{gate_, retry_after_, telemetry_, engine_, engine_up_},
-      server_(services_, settings_, *config::parse_listen(config.listen).endpoint, worker_count(config)),
-      ops_(io_, *config::parse_listen_tcp(config.ops.listen).endpoint, ops_hooks()),
-      probe_(io_, engine_, config.upstream, engine_up_),
+      server_(services_, settings_, *config::parse_listen(loaded.config->listen).endpoint,
+              worker_count(*loaded.config)),
+      ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
+      probe_(io_, engine_, loaded.config->upstream, engine_up_),
       drain_(io_, drain_hooks()),
-      reload_(io_, config, std::move(source), telemetry_, log_,
+      reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
       signals_(io_) {
     telemetry_.set_access_log([this](std::string&& line, bool) { log_.access(std::move(line)); });
     telemetry_.config_loaded(std::chrono::system_clock::now());
     sample_gauges();
-    if (config.control.socket.empty()) return;
+    if (loaded.config->control.socket.empty()) return;
     try {
-        control_ = std::make_unique<ControlSocket>(
-            io_, config.control.socket, [this](std::string_view command) { return control(command); });
+        control_ =
+            std::make_unique<ControlSocket>(io_, loaded.config->control.socket,
+                                            [this](std::string_view command) { return control(command); });
     } catch (const std::exception& problem) {
         // Signals, the file and the ops endpoint still work, so this is no reason to keep an engine from its
         // clients.

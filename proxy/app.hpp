@@ -33,7 +33,7 @@ namespace noren::proxy {
 /// becomes the ops thread.
 class App {
   public:
-    App(const config::Config& config, ConfigSource source);
+    App(const config::Resolved& loaded, config::Sources sources);
     ~App();
 
     void run(bool handle_signals);

@@ -1,0 +1,122 @@
+// noren: command line to action. Exit status: 0 done, 1 failed, 2 wrong usage, 78 (EX_CONFIG) a config with
+// mistakes.
+
+#include <unistd.h>
+
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "config/overrides.hpp"
+#include "proxy/app.hpp"
+#include "proxy/cli/ctl_command.hpp"
+#include "proxy/cli/observe_command.hpp"
+#include "proxy/version.hpp"
+
+namespace {
+
+using namespace noren;
+
+constexpr int k_config_error = 78;
+
+void add_override_flags(CLI::App& cli, config::Overrides& flags) {
+    for (const config::OverrideName& name : config::override_names()) {
+        cli.add_option_function<std::string>(
+               std::string(name.flag),
+               [&flags, &name](const std::string& value) { flags.*name.member = value; },
+               std::string(name.help))
+            ->option_text(" ");
+    }
+}
+
+/// Every mistake goes to stderr.
+config::Resolved load_and_tell(const config::Sources& sources) {
+    config::Resolved resolved = config::load(sources);
+    for (const config::Mistake& mistake : resolved.mistakes) std::cerr << mistake.to_string() << "\n";
+    return resolved;
+}
+
+int serve(const config::Sources& sources) {
+    const config::Resolved loaded = load_and_tell(sources);
+    if (!loaded.ok()) return k_config_error;
+    try {
+        proxy::App app(loaded, sources);
+        app.run(true);
+        return 0;
+    } catch (const std::exception& problem) {
+        std::cerr << "noren: " << problem.what() << "\n";
+        return 1;
+    }
+}
+
+int check(const std::string& file) {
+    config::Sources sources;
+    sources.flags.config = file;
+    if (!load_and_tell(sources).ok()) return k_config_error;
+    std::cout << file << ": good\n";
+    return 0;
+}
+
+/// The control socket of the noren that these flags and variables would start, so that `noren ctl` needs no
+/// path.
+std::string control_socket_of(const config::Sources& sources) {
+    const config::Resolved resolved = config::load(sources);
+    return resolved.config ? resolved.config->control.socket : config::Config{}.control.socket;
+}
+
+std::string version_line() {
+    return "noren " + std::string(proxy::version()) + " (" + std::string(proxy::revision()) + ", " +
+           std::string(proxy::compiler()) + ")";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App cli{"noren: a measuring, admitting reverse proxy in front of one LLM inference server"};
+    cli.set_version_flag("--version", version_line());
+    config::Environment environment = config::read_environment(environ);
+    config::Sources sources{environment.overrides, {}};
+    add_override_flags(cli, sources.flags);
+
+    std::string check_file;
+    auto* check_cli =
+        cli.add_subcommand("check", "Say whether a config file is good, or every mistake in it");
+    check_cli->add_option("FILE", check_file, "the config file")->required();
+
+    proxy::ObserveOptions observe;
+    auto* observe_cli =
+        cli.add_subcommand("observe", "Print what noren would record for a captured answer body");
+    observe_cli->add_option("FILE", observe.file, "the body, as after HTTP de-chunking; - is stdin")
+        ->required();
+    observe_cli->add_option("--status", observe.status, "the answer's status (200)");
+    observe_cli->add_option("--content-type", observe.content_type, "the answer's Content-Type");
+    observe_cli->add_option("--content-encoding", observe.content_encoding, "the answer's Content-Encoding");
+    observe_cli->add_option("--split", observe.split, "feed it in pieces of N bytes, or cut in \"all\" ways");
+
+    proxy::CtlOptions ctl;
+    ctl.socket.clear();
+    auto* ctl_cli = cli.add_subcommand("ctl", "Say something to a running noren");
+    ctl_cli->add_option("COMMAND", ctl.command, "reload, drain, undrain, status or ready")
+        ->required()
+        ->check(CLI::IsMember({"reload", "drain", "undrain", "status", "ready"}));
+    ctl_cli->add_option("--socket", ctl.socket, "its control socket (default: the one of the config)");
+    ctl_cli->add_flag("--json", ctl.json, "print the answer as it came");
+    cli.require_subcommand(0, 1);
+
+    try {
+        cli.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return cli.exit(error) == 0 ? 0 : 2;
+    }
+    for (const std::string& warning : environment.warnings)
+        std::cerr << "noren: " << warning << "\n";
+    if (check_cli->parsed()) return check(check_file);
+    if (observe_cli->parsed()) return proxy::observe_command(observe, std::cout, std::cerr);
+    if (ctl_cli->parsed()) {
+        if (ctl.socket.empty()) ctl.socket = control_socket_of(sources);
+        return proxy::ctl_command(ctl, std::cout, std::cerr);
+    }
+    return serve(sources);
+}

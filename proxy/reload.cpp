@@ -1,0 +1,125 @@
+#include "proxy/reload.hpp"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "metrics/access_log.hpp"
+
+namespace noren::proxy {
+
+namespace {
+constexpr std::chrono::milliseconds k_settle_time{150};
+constexpr std::chrono::seconds k_poll_interval{5};
+}  // namespace
+
+Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sources sources,
+               metrics::Telemetry& telemetry, Log& log, Apply apply)
+    : running_(*loaded.config),
+      file_text_(loaded.file_text),
+      sources_(std::move(sources)),
+      telemetry_(telemetry),
+      log_(log),
+      apply_(std::move(apply)),
+      io_(io),
+      settle_(io),
+      poll_(io),
+      last_{true, "loaded at start", {}, {}, {}},
+      last_at_(metrics::rfc3339_now()) {}
+
+void Reload::start() {
+    const auto file = sources_.file();
+    if (!file) return;
+    watcher_.emplace(*file, file_text_);
+    if (watcher_->fd() >= 0) {
+        events_.emplace(io_, ::dup(watcher_->fd()));
+        watch_events();
+    } else {
+        log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");
+    }
+    watch_clock();
+}
+
+void Reload::stop() {
+    events_.reset();
+    settle_.cancel();
+    poll_.cancel();
+}
+
+void Reload::watch_events() {
+    events_->async_wait(asio::posix::stream_descriptor::wait_read,
+                        [this](const boost::system::error_code& error) {
+                            if (error) return;
+                            watcher_->drain_events();
+                            settle_.expires_after(k_settle_time);
+                            settle_.async_wait([this](const boost::system::error_code& cancelled) {
+                                if (!cancelled) look();
+                            });
+                            watch_events();
+                        });
+}
+
+void Reload::watch_clock() {
+    poll_.expires_after(k_poll_interval);
+    poll_.async_wait([this](const boost::system::error_code& error) {
+        if (error) return;
+        look();
+        watch_clock();
+    });
+}
+
+void Reload::look() {
+    if (auto text = watcher_->changed_content()) take(config::load(sources_, std::move(*text)));
+}
+
+ReloadResult Reload::now() {
+    const config::Resolved resolved = config::load(sources_);
+    if (watcher_) watcher_->remember(resolved.file_text);
+    return take(resolved);
+}
+
+ReloadResult Reload::take(const config::Resolved& resolved) {
+    ReloadResult result;
+    result.ok = resolved.ok();
+    for (const config::Mistake& mistake : resolved.mistakes)
+        result.errors.push_back(mistake.to_string());
+    if (resolved.ok()) {
+        for (const config::Change& change : config::diff(running_, *resolved.config)) {
+            result.changes.push_back(change.to_string());
+            if (change.restart_required) result.restart_required.push_back(change.key);
+        }
+        running_ = config::apply_live(running_, *resolved.config);
+        apply_(running_);
+    }
+    report(result);
+    return last_;
+}
+
+void Reload::report(const ReloadResult& result) {
+    last_ = result;
+    last_at_ = metrics::rfc3339_now();
+    telemetry_.config_reload(result.ok, std::chrono::system_clock::now());
+    if (!result.ok) {
+        last_.message = "the config has mistakes; the old one goes on";
+        for (const std::string& error : result.errors)
+            log_.event(Level::error, "config mistake", {{"mistake", error}});
+        log_.event(Level::error, last_.message);
+        return;
+    }
+    last_.message =
+        result.changes.empty() ? "the config is good; nothing changed" : "the config is taken over";
+    telemetry_.config_restart_required(!result.restart_required.empty());
+    for (const std::string& change : result.changes)
+        log_.event(Level::info, "config changed", {{"change", change}});
+    if (result.changes.empty()) log_.event(Level::info, last_.message);
+}
+
+void Reload::describe(Status& status) const {
+    status.config_file = sources_.file().value_or(std::string());
+    status.last_reload_ok = last_.ok;
+    status.last_reload_at = last_at_;
+    status.last_reload_errors = last_.errors;
+    status.restart_required = last_.restart_required;
+}
+
+}  // namespace noren::proxy

@@ -1,0 +1,77 @@
+#pragma once
+// Taking over a changed configuration while running: when the file changes, on SIGHUP, or when told to. All
+// or nothing: with any mistake in it the old one goes on, and the log, a metric and the status say so.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "config/diff.hpp"
+#include "config/overrides.hpp"
+#include "config/watch.hpp"
+#include "metrics/telemetry.hpp"
+#include "proxy/log/log.hpp"
+#include "proxy/ops/status.hpp"
+
+namespace noren::proxy {
+
+namespace asio = boost::asio;
+
+struct ReloadResult {
+    bool ok = false;
+    std::string message;
+    std::vector<std::string> errors;            ///< one mistake each
+    std::vector<std::string> changes;           ///< "admission.max_queue: 512 -> 64"
+    std::vector<std::string> restart_required;  ///< keys of the file that only a restart brings
+};
+
+/// One thread (the ops thread).
+class Reload {
+  public:
+    using Apply = std::function<void(const config::Config&)>;
+
+    /// loaded: what is in force now, from sources.
+    Reload(asio::io_context& io, const config::Resolved& loaded, config::Sources sources,
+           metrics::Telemetry& telemetry, Log& log, Apply apply);
+
+    /// Begins to watch the file, if there is one.
+    void start();
+    void stop();
+
+    /// Reads everything again, changed or not.
+    ReloadResult now();
+
+    /// Fills in the config part.
+    void describe(Status& status) const;
+
+  private:
+    void watch_events();
+    void watch_clock();
+    void look();
+    ReloadResult take(const config::Resolved& resolved);
+    void report(const ReloadResult& result);
+
+    config::Config running_;
+    std::string file_text_;
+    const config::Sources sources_;
+    metrics::Telemetry& telemetry_;
+    Log& log_;
+    Apply apply_;
+    std::optional<config::FileWatcher> watcher_;
+    std::optional<asio::posix::stream_descriptor> events_;
+    asio::io_context& io_;
+    asio::steady_timer settle_;  ///< a burst of events is one change
+    asio::steady_timer
+        poll_;  ///< where events do not come: subPath mounts, network file systems, no inotify left
+    ReloadResult last_;
+    std::string last_at_;
+};
+
+}  // namespace noren::proxy
