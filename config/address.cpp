@@ -26,6 +26,8 @@ bool is_name_char(char c) {
 }
 
 bool is_address(int family, std::string_view text) {
+    // inet_pton stops at a NUL, which an escape in the YAML can put there.
+    if (text.find('\0') != std::string_view::npos) return false;
     unsigned char binary[sizeof(in6_addr)];
     return inet_pton(family, std::string(text).c_str(), binary) == 1;
 }
@@ -153,7 +155,7 @@ bool is_socket_path(std::string_view text) {
 
 std::string mask_userinfo(std::string_view text) {
     const std::size_t at = text.rfind('@');
-    if (at == std::string_view::npos) return std::string(text);
+    if (at == std::string_view::npos || text.starts_with("unix:")) return std::string(text);
     const std::size_t slashes = text.find("//");
     const std::size_t begin = slashes == std::string_view::npos || slashes > at ? 0 : slashes + 2;
     return std::string(text.substr(0, begin)).append("***").append(text.substr(at));

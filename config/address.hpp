@@ -42,8 +42,8 @@ std::string to_string(const Endpoint& endpoint);
 /// Whether text can be the path of a Unix socket: absolute, at most 107 bytes, no control characters.
 bool is_socket_path(std::string_view text);
 
-/// `text` with whatever stands before an `@` in its authority (user, password, token) as `***`. For any text,
-/// also one that is no URL.
+/// `text` with whatever stands before an `@` (user, password, token) as `***`. For any text, also one that is no
+/// URL at all: better to hide too much of a slip than to log a password. Socket paths stay as they are.
 std::string mask_userinfo(std::string_view text);
 
 }  // namespace noren::config

@@ -1,7 +1,8 @@
 #pragma once
-// Every knob of noren, with its default and unit. Plain data: reading YAML is load.hpp, the command line and
-// the environment are overrides.hpp, what may change while running is reload.hpp.
+// Every knob of noren, with its default and unit. Plain data: the rule for each key's value is keys.cpp, reading
+// YAML is load.hpp, the environment and the command line are overrides.hpp, what changed is diff.hpp.
 // noren.example.yaml lists the same keys with the same defaults; a test holds the two together.
+// A new key: one member here, one line in keys.cpp, one line in noren.example.yaml.
 
 #include <chrono>
 #include <cstdint>
@@ -20,8 +21,10 @@ struct Upstream {
     /// closes at 5 s), or a request is sent into a connection that is just being closed. 0 = no reuse.
     Duration idle_timeout{4'000};
     std::string health_path = "/health";  ///< probed with GET; any answer below 500 means "up"
-    Duration health_interval{5'000};      ///< 100ms..1h
+    Duration health_interval{5'000};      ///< up to 1h; 0 = no probing, the engine counts as up
     Duration health_timeout{2'000};       ///< 10ms..1h
+
+    bool operator==(const Upstream&) const = default;
 };
 
 /// Who may be in the engine, and who may wait.
@@ -40,6 +43,8 @@ struct Admission {
         "/v2/models/*/generate", "/v2/models/*/generate_stream", "/v2/models/*/infer",
         "/v2/models/*/versions/*/generate", "/v2/models/*/versions/*/generate_stream",
         "/v2/models/*/versions/*/infer"};
+
+    bool operator==(const Admission&) const = default;
 };
 
 /// The client's side.
@@ -51,6 +56,8 @@ struct Downstream {
     std::uint32_t max_fields = 128;     ///< header fields of a request; 16..1000
     Bytes max_body = 1024ull * 1024 * 1024;  ///< request body; 0 = unlimited
     std::uint32_t max_connections = 20'000;  ///< open client connections; 1..1000000
+
+    bool operator==(const Downstream&) const = default;
 };
 
 /// One named duration for each way of waiting; each has its own reason in logs and metrics. 0 = no limit
@@ -63,31 +70,43 @@ struct Timeouts {
     Duration first_byte{600'000};      ///< from the request sent to the answer's head; prefill included
     Duration upstream_idle{300'000};   ///< between bytes of an answer; comments and pings count as bytes
     Duration total{0};                 ///< a whole exchange, from its head
+
+    bool operator==(const Timeouts&) const = default;
 };
 
 /// GET-only endpoint for people, probes and Prometheus.
 struct Ops {
     std::string listen = "[::]:9464";  ///< host:port; falls back to IPv4 where there is no IPv6. Restart needed.
+
+    bool operator==(const Ops&) const = default;
 };
 
 /// The socket through which `noren ctl` changes things.
 struct Control {
     std::string socket = "/run/noren/control.sock";  ///< path, mode 0600; empty = none. Restart needed.
+
+    bool operator==(const Control&) const = default;
 };
 
 struct Drain {
     Duration lame_duck{5'000};  ///< not ready any more, still accepting, so that routers can notice
     Duration timeout{120'000};  ///< then running streams have so long to finish; keep below the pod's grace - 5s
+
+    bool operator==(const Drain&) const = default;
 };
 
 struct Log {
     std::string level = "info";        ///< trace, debug, info, warning, error, off
     std::string access = "stdout";     ///< one JSON line per exchange: stdout, off, or a file. Restart needed.
+
+    bool operator==(const Log&) const = default;
 };
 
 struct Metrics {
     std::vector<std::string> models;   ///< model names that always have their own label; others as they come
     std::uint32_t max_models = 32;     ///< label values for models in all; later ones become "other". 1..1000
+
+    bool operator==(const Metrics&) const = default;
 };
 
 struct Config {
@@ -102,6 +121,8 @@ struct Config {
     Drain drain;
     Log log;
     Metrics metrics;
+
+    bool operator==(const Config&) const = default;
 };
 
 }  // namespace noren::config

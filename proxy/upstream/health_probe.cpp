@@ -27,6 +27,8 @@ using metrics::TimePoint;
 
 // A starting engine is looked at more often than a running one, so that a pod is ready soon after it is.
 constexpr std::chrono::milliseconds k_interval_while_down{1000};
+// Without probing: how soon a reload that turns it on is noticed.
+constexpr std::chrono::milliseconds k_no_probing_look{1000};
 
 std::string request_for(const config::Endpoint& engine, const std::string& path) {
     const std::string host = engine.is_unix() ? "localhost" : config::to_string(engine);
@@ -94,10 +96,13 @@ namespace {
 template <typename State>
 asio::awaitable<void> keep_probing(std::shared_ptr<State> state) {
     while (!state->stopping) {
-        const bool up = co_await state->probe();
+        const bool probing = state->settings.health_interval.count() > 0;
+        bool up = true;
+        if (probing) up = co_await state->probe();
         if (state->stopping) co_return;
         state->up.store(up);
-        const std::chrono::milliseconds interval = state->settings.health_interval;
+        const std::chrono::milliseconds interval =
+            probing ? state->settings.health_interval : k_no_probing_look;
         state->pause.expires_after(up ? interval : std::min(interval, k_interval_while_down));
         boost::system::error_code error;
         co_await state->pause.async_wait(asio::redirect_error(asio::use_awaitable, error));

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# serve.sh LISTEN_PORT ORIGIN_PORT: the release noren in the foreground, for an HTTP conformance runner that plays both
+# client and origin.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+exec "${NOREN:-$here/../../build/release/bin/noren}" --config "$here/noren.yaml" --listen "127.0.0.1:$1" \
+    --upstream "http://127.0.0.1:$2" --ops 127.0.0.1:0 --workers 1
