@@ -1,0 +1,174 @@
+#include "config/address.hpp"
+
+#include <arpa/inet.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+namespace noren::config {
+
+namespace {
+
+constexpr std::string_view k_listen = "host:port, [IPv6]:port, :port or unix:/path";
+constexpr std::string_view k_listen_tcp = "host:port, [IPv6]:port or :port";
+constexpr std::string_view k_upstream = "http://host:port or unix:/path";
+constexpr std::size_t k_longest_host = 253;  // RFC 1035 2.3.4, without the root's dot
+
+ParsedEndpoint refuse(std::string_view expected) {
+    return {std::nullopt, std::string(expected)};
+}
+
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/// Names as DNS and container networks know them; `_` is not a host name of RFC 1123 but common in compose
+/// files.
+bool is_name_char(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '.' ||
+           c == '_';
+}
+
+bool is_address(int family, std::string_view text) {
+    // inet_pton stops at a NUL, which an escape in the YAML can put there.
+    if (text.find('\0') != std::string_view::npos) return false;
+    unsigned char binary[sizeof(in6_addr)];
+    return inet_pton(family, std::string(text).c_str(), binary) == 1;
+}
+
+/// An IPv6 address, with or without a zone (`fe80::1%eth0`).
+bool is_ipv6(std::string_view text) {
+    const std::size_t percent = text.find('%');
+    if (percent != std::string_view::npos) {
+        const std::string_view zone = text.substr(percent + 1);
+        if (zone.empty() || !std::all_of(zone.begin(), zone.end(), is_name_char)) return false;
+    }
+    return is_address(AF_INET6, text.substr(0, percent));
+}
+
+bool is_host_name(std::string_view text) {
+    if (text.empty() || text.size() > k_longest_host) return false;
+    if (!std::all_of(text.begin(), text.end(), is_name_char)) return false;
+    if (text.front() == '.' || text.front() == '-' || text.find("..") != std::string_view::npos) return false;
+    // A name whose last label is a number can only be meant as an IPv4 address (`10.0.0.300` is a typing
+    // slip).
+    const std::string_view last = text.substr(text.rfind('.') + 1);
+    if (!last.empty() && std::all_of(last.begin(), last.end(), is_digit)) return is_address(AF_INET, text);
+    return true;
+}
+
+std::optional<std::uint16_t> parse_port(std::string_view text) {
+    std::uint16_t port = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, port);
+    if (error != std::errc{} || rest != end) return std::nullopt;
+    return port;
+}
+
+struct Authority {
+    std::string_view host;
+    std::string_view port;  // without the colon
+    bool has_port = false;
+};
+
+/// `host`, `host:port`, `[v6]` or `[v6]:port`, checked but for the port.
+std::optional<Authority> split_authority(std::string_view text) {
+    Authority authority;
+    std::string_view rest;
+    if (text.starts_with('[')) {
+        const std::size_t close = text.find(']');
+        if (close == std::string_view::npos) return std::nullopt;
+        authority.host = text.substr(1, close - 1);
+        if (!is_ipv6(authority.host)) return std::nullopt;
+        rest = text.substr(close + 1);
+    } else {
+        const std::size_t colon = std::min(text.find(':'), text.size());
+        authority.host = text.substr(0, colon);
+        if (!authority.host.empty() && !is_host_name(authority.host)) return std::nullopt;
+        rest = text.substr(colon);
+    }
+    if (rest.empty()) return authority;
+    if (rest.front() != ':') return std::nullopt;
+    authority.has_port = true;
+    authority.port = rest.substr(1);
+    return authority;
+}
+
+ParsedEndpoint parse_unix(std::string_view path) {
+    if (!is_socket_path(path)) {
+        return refuse("unix: and an absolute path of at most " +
+                      std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
+    }
+    return {Endpoint{"", 0, std::string(path)}, ""};
+}
+
+ParsedEndpoint parse_tcp(std::string_view text, std::string_view expected) {
+    const auto authority = split_authority(text);
+    if (!authority || !authority->has_port) return refuse(expected);
+    const auto port = parse_port(authority->port);
+    if (!port) return refuse(std::string(expected) + " with a port from 0 to 65535");
+    return {Endpoint{std::string(authority->host), *port, ""}, ""};
+}
+
+}  // namespace
+
+ParsedEndpoint parse_listen(std::string_view text) {
+    if (text.starts_with("unix:")) return parse_unix(text.substr(5));
+    return parse_tcp(text, k_listen);
+}
+
+ParsedEndpoint parse_listen_tcp(std::string_view text) {
+    return parse_tcp(text, k_listen_tcp);
+}
+
+ParsedEndpoint parse_upstream(std::string_view text) {
+    constexpr std::string_view http = "http://";
+    if (text.starts_with("unix:")) return parse_unix(text.substr(5));
+    if (text.starts_with("https://")) {
+        return refuse(std::string(k_upstream) + ": TLS to the engine is not supported yet");
+    }
+    if (!text.starts_with(http)) return refuse(k_upstream);
+    text.remove_prefix(http.size());
+
+    const std::size_t end = std::min(text.find_first_of("/?#"), text.size());
+    const std::string_view after = text.substr(end);
+    text = text.substr(0, end);
+    if (text.find('@') != std::string_view::npos) {
+        return refuse(std::string(k_upstream) +
+                      " without user and password: noren adds no credentials, it passes on the client's");
+    }
+    if (!after.empty() && after != "/") {
+        return refuse(std::string(k_upstream) + " without a path: noren passes paths on as they come");
+    }
+    const auto authority = split_authority(text);
+    if (!authority || authority->host.empty()) return refuse(k_upstream);
+    const auto port = authority->has_port ? parse_port(authority->port) : std::optional<std::uint16_t>(80);
+    if (!port || *port == 0) return refuse(std::string(k_upstream) + " with a port from 1 to 65535");
+    return {Endpoint{std::string(authority->host), *port, ""}, ""};
+}
+
+std::string to_string(const Endpoint& endpoint) {
+    if (endpoint.is_unix()) return "unix:" + endpoint.path;
+    const bool ipv6 = endpoint.host.find(':') != std::string::npos;
+    const std::string host = ipv6 ? '[' + endpoint.host + ']' : endpoint.host;
+    return host + ':' + std::to_string(endpoint.port);
+}
+
+bool is_socket_path(std::string_view text) {
+    return text.starts_with('/') && text.size() < sizeof(sockaddr_un::sun_path) &&
+           std::none_of(
+               text.begin(), text.end(),
+               [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+std::string mask_userinfo(std::string_view text) {
+    const std::size_t at = text.rfind('@');
+    if (at == std::string_view::npos || text.starts_with("unix:")) return std::string(text);
+    const std::size_t slashes = text.find("//");
+    const std::size_t begin = slashes == std::string_view::npos || slashes > at ? 0 : slashes + 2;
+    return std::string(text.substr(0, begin)).append("***").append(text.substr(at));
+}
+
+}  // namespace noren::config
