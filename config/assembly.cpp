@@ -126,7 +126,7 @@ void Assembly::add_mistake(Mistake mistake) {
 }
 
 bool Assembly::is_full() const {
-    return mistakes_.size() >= k_most_mistakes;
+    return mistakes_.size() > k_most_mistakes;
 }
 
 void Assembly::check_contradictions() {

@@ -21,7 +21,7 @@ struct Upstream {
     /// closes at 5 s), or a request is sent into a connection that is just being closed. 0 = no reuse.
     Duration idle_timeout{4'000};
     std::string health_path = "/health";  ///< probed with GET; any answer below 500 means "up"
-    Duration health_interval{5'000};      ///< 100ms..1h
+    Duration health_interval{5'000};      ///< up to 1h; 0 = no probing, the engine counts as up
     Duration health_timeout{2'000};       ///< 10ms..1h
 
     bool operator==(const Upstream&) const = default;

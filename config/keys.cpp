@@ -77,7 +77,7 @@ std::vector<Key> make_keys() {
         upstream("url", &Upstream::url, upstream_url(), after_restart),
         upstream("idle_timeout", &Upstream::idle_timeout, duration(0ms, 1h)),
         upstream("health_path", &Upstream::health_path, request_path()),
-        upstream("health_interval", &Upstream::health_interval, duration(100ms, 1h)),
+        upstream("health_interval", &Upstream::health_interval, duration(0ms, 1h)),
         upstream("health_timeout", &Upstream::health_timeout, duration(10ms, 1h)),
 
         admission("max_concurrency", &Admission::max_concurrency, count(0, k_most_requests)),

@@ -90,12 +90,12 @@ Rule<std::vector<std::string>> list_of(std::string plural, Rule<std::string> ite
 
 Rule<std::string> endpoint(ParsedEndpoint (*parse)(std::string_view)) {
     return {[parse](const Value& value, Refusals& refusals) -> std::optional<std::string> {
-                const bool is_text = value.kind == Value::Kind::scalar;
-                ParsedEndpoint parsed = parse(is_text ? std::string_view(value.text) : std::string_view());
-                if (is_text && parsed.endpoint) return value.text;
-                std::string found = describe(value);
-                if (is_text && !value.text.empty()) found = quote(mask_userinfo(value.text));
-                return refuse(refusals, value, std::move(found), std::move(parsed.expected));
+                Value shown = value;
+                if (value.kind != Value::Kind::scalar) shown.text.clear();
+                ParsedEndpoint parsed = parse(shown.text);
+                if (parsed.endpoint) return value.text;
+                shown.text = mask_userinfo(value.text);
+                return refuse(refusals, value, describe(shown), std::move(parsed.expected));
             },
             [](const std::string& member) { return Value::scalar(mask_userinfo(member)); }};
 }

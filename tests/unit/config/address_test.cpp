@@ -1,18 +1,24 @@
 #include "config/address.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <string>
+
+#include <catch2/catch.hpp>
 
 namespace config = noren::config;
 using config::Endpoint;
 
 namespace {
 
-Endpoint listen(std::string_view text) { return config::parse_listen(text).endpoint.value(); }
-Endpoint upstream(std::string_view text) { return config::parse_upstream(text).endpoint.value(); }
+Endpoint listen(std::string_view text) {
+    return config::parse_listen(text).endpoint.value();
+}
+Endpoint upstream(std::string_view text) {
+    return config::parse_upstream(text).endpoint.value();
+}
 
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -29,10 +35,30 @@ TEST_CASE("addresses to listen on") {
 }
 
 TEST_CASE("what is no address to listen on is refused with what would be one") {
-    for (const char* text :
-         {"", "8080", "0.0.0.0", "host:", "host:http", "host:65536", "host:-1", "host: 80", "ho st:80", "::1:8080",
-          "[::1]", "[::1]8080", "[::1:8080", "[nonsense]:80", "[fe80::1%]:80", "300.1.1.1:80", "1.2.3:80", "*:80",
-          "-a:80", "a..b:80", "http://host:80", "unix:", "unix:relative.sock", "unix:@abstract"}) {
+    for (const char* text : {"",
+                             "8080",
+                             "0.0.0.0",
+                             "host:",
+                             "host:http",
+                             "host:65536",
+                             "host:-1",
+                             "host: 80",
+                             "ho st:80",
+                             "::1:8080",
+                             "[::1]",
+                             "[::1]8080",
+                             "[::1:8080",
+                             "[nonsense]:80",
+                             "[fe80::1%]:80",
+                             "300.1.1.1:80",
+                             "1.2.3:80",
+                             "*:80",
+                             "-a:80",
+                             "a..b:80",
+                             "http://host:80",
+                             "unix:",
+                             "unix:relative.sock",
+                             "unix:@abstract"}) {
         INFO(text);
         const auto parsed = config::parse_listen(text);
         CHECK_FALSE(parsed.endpoint.has_value());
@@ -77,8 +103,8 @@ TEST_CASE("an engine that noren cannot talk to is refused with the reason") {
     CHECK(contains(expected("http://engine:0"), "a port from 1 to 65535"));
     CHECK(contains(expected("http://engine:"), "a port from 1 to 65535"));
     CHECK(contains(expected("http://engine:99999"), "a port from 1 to 65535"));
-    for (const char* text : {"", "127.0.0.1:8000", "engine", "ftp://engine", "http:engine", "http://", "http://:8000",
-                             "http://[::1", "http://a b", "HTTP//engine"}) {
+    for (const char* text : {"", "127.0.0.1:8000", "engine", "ftp://engine", "http:engine", "http://",
+                             "http://:8000", "http://[::1", "http://a b", "HTTP//engine"}) {
         INFO(text);
         CHECK(contains(expected(text), "http://host:port or unix:/path"));
     }

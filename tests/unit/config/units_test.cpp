@@ -1,8 +1,8 @@
 #include "config/units.hpp"
 
-#include <catch2/catch.hpp>
-
 #include <chrono>
+
+#include <catch2/catch.hpp>
 
 namespace config = noren::config;
 using config::UnitError;
@@ -16,8 +16,12 @@ std::string read_duration(std::string_view text) {
     return duration ? std::to_string(duration->count()) : "error";
 }
 
-UnitError duration_error(std::string_view text) { return std::get<UnitError>(config::parse_duration(text)); }
-UnitError size_error(std::string_view text) { return std::get<UnitError>(config::parse_size(text)); }
+UnitError duration_error(std::string_view text) {
+    return std::get<UnitError>(config::parse_duration(text));
+}
+UnitError size_error(std::string_view text) {
+    return std::get<UnitError>(config::parse_size(text));
+}
 
 }  // namespace
 
@@ -83,7 +87,8 @@ TEST_CASE("what is formatted is exact, short, and reads back") {
 
     for (std::int64_t amount = 1; amount < 100'000'000; amount = amount * 3 + 7) {
         const config::Duration duration{amount};
-        CHECK(std::get<config::Duration>(config::parse_duration(config::format_duration(duration))) == duration);
+        CHECK(std::get<config::Duration>(config::parse_duration(config::format_duration(duration))) ==
+              duration);
         const auto size = static_cast<config::Bytes>(amount) * 1024;
         CHECK(std::get<config::Bytes>(config::parse_size(config::format_size(size))) == size);
     }
