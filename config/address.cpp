@@ -16,13 +16,19 @@ constexpr std::string_view k_listen_tcp = "host:port, [IPv6]:port or :port";
 constexpr std::string_view k_upstream = "http://host:port or unix:/path";
 constexpr std::size_t k_longest_host = 253;  // RFC 1035 2.3.4, without the root's dot
 
-ParsedEndpoint refuse(std::string_view expected) { return {std::nullopt, std::string(expected)}; }
+ParsedEndpoint refuse(std::string_view expected) {
+    return {std::nullopt, std::string(expected)};
+}
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 
-/// Names as DNS and container networks know them; `_` is not a host name of RFC 1123 but common in compose files.
+/// Names as DNS and container networks know them; `_` is not a host name of RFC 1123 but common in compose
+/// files.
 bool is_name_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '.' || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '.' ||
+           c == '_';
 }
 
 bool is_address(int family, std::string_view text) {
@@ -46,7 +52,8 @@ bool is_host_name(std::string_view text) {
     if (text.empty() || text.size() > k_longest_host) return false;
     if (!std::all_of(text.begin(), text.end(), is_name_char)) return false;
     if (text.front() == '.' || text.front() == '-' || text.find("..") != std::string_view::npos) return false;
-    // A name whose last label is a number can only be meant as an IPv4 address (`10.0.0.300` is a typing slip).
+    // A name whose last label is a number can only be meant as an IPv4 address (`10.0.0.300` is a typing
+    // slip).
     const std::string_view last = text.substr(text.rfind('.') + 1);
     if (!last.empty() && std::all_of(last.begin(), last.end(), is_digit)) return is_address(AF_INET, text);
     return true;
@@ -91,8 +98,8 @@ std::optional<Authority> split_authority(std::string_view text) {
 
 ParsedEndpoint parse_unix(std::string_view path) {
     if (!is_socket_path(path)) {
-        return refuse("unix: and an absolute path of at most " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
-                      " bytes");
+        return refuse("unix: and an absolute path of at most " +
+                      std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
     }
     return {Endpoint{"", 0, std::string(path)}, ""};
 }
@@ -112,7 +119,9 @@ ParsedEndpoint parse_listen(std::string_view text) {
     return parse_tcp(text, k_listen);
 }
 
-ParsedEndpoint parse_listen_tcp(std::string_view text) { return parse_tcp(text, k_listen_tcp); }
+ParsedEndpoint parse_listen_tcp(std::string_view text) {
+    return parse_tcp(text, k_listen_tcp);
+}
 
 ParsedEndpoint parse_upstream(std::string_view text) {
     constexpr std::string_view http = "http://";
@@ -149,8 +158,9 @@ std::string to_string(const Endpoint& endpoint) {
 
 bool is_socket_path(std::string_view text) {
     return text.starts_with('/') && text.size() < sizeof(sockaddr_un::sun_path) &&
-           std::none_of(text.begin(), text.end(),
-                        [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+           std::none_of(
+               text.begin(), text.end(),
+               [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
 }
 
 std::string mask_userinfo(std::string_view text) {

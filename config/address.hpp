@@ -11,7 +11,7 @@ namespace noren::config {
 
 /// One end of a connection: TCP (host and port) or a Unix socket (path).
 struct Endpoint {
-    std::string host;        ///< name or address, IPv6 without brackets; empty = every interface (listening only)
+    std::string host;  ///< name or address, IPv6 without brackets; empty = every interface (listening only)
     std::uint16_t port = 0;  ///< 0 = any free port (listening only)
     std::string path;        ///< absolute path of a Unix socket; then host and port mean nothing
 
@@ -42,8 +42,8 @@ std::string to_string(const Endpoint& endpoint);
 /// Whether text can be the path of a Unix socket: absolute, at most 107 bytes, no control characters.
 bool is_socket_path(std::string_view text);
 
-/// `text` with whatever stands before an `@` (user, password, token) as `***`. For any text, also one that is no
-/// URL at all: better to hide too much of a slip than to log a password. Socket paths stay as they are.
+/// `text` with whatever stands before an `@` (user, password, token) as `***`. For any text, also one that is
+/// no URL at all: better to hide too much of a slip than to log a password. Socket paths stay as they are.
 std::string mask_userinfo(std::string_view text);
 
 }  // namespace noren::config

@@ -1,6 +1,6 @@
 #pragma once
-// Every knob of noren, with its default and unit. Plain data: the rule for each key's value is keys.cpp, reading
-// YAML is load.hpp, the environment and the command line are overrides.hpp, what changed is diff.hpp.
+// Every knob of noren, with its default and unit. Plain data: the rule for each key's value is keys.cpp,
+// reading YAML is load.hpp, the environment and the command line are overrides.hpp, what changed is diff.hpp.
 // noren.example.yaml lists the same keys with the same defaults; a test holds the two together.
 // A new key: one member here, one line in keys.cpp, one line in noren.example.yaml.
 
@@ -34,6 +34,7 @@ struct Admission {
     Duration queue_timeout{30'000};       ///< absolute, from ready-to-be-admitted; 0 = wait for ever
     std::uint16_t full_status = 429;      ///< status of queue_full and queue_timeout: 429 or 503
     /// Paths whose POSTs generate and so need a permit. `*` stands for exactly one path segment.
+    // clang-format off
     std::vector<std::string> gated_paths = {
         "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings",
         "/v1/rerank", "/v1/score", "/v1/audio/transcriptions", "/v1/audio/translations", "/v2/chat",
@@ -43,17 +44,18 @@ struct Admission {
         "/v2/models/*/generate", "/v2/models/*/generate_stream", "/v2/models/*/infer",
         "/v2/models/*/versions/*/generate", "/v2/models/*/versions/*/generate_stream",
         "/v2/models/*/versions/*/infer"};
+    // clang-format on
 
     bool operator==(const Admission&) const = default;
 };
 
 /// The client's side.
 struct Downstream {
-    Bytes buffer = 256 * 1024;          ///< read ahead of a slow reader, so the engine is freed; 16KiB..1GiB
-    Duration stall_timeout{60'000};     ///< a client that takes no byte for so long is cut; 0 = never
-    Bytes request_buffer = 64 * 1024;   ///< request body held before admission and for a retry; 4KiB..64MiB
-    Bytes max_head = 32 * 1024;         ///< request line and fields together; 8KiB..63KiB
-    std::uint32_t max_fields = 128;     ///< header fields of a request; 16..1000
+    Bytes buffer = 256 * 1024;         ///< read ahead of a slow reader, so the engine is freed; 16KiB..1GiB
+    Duration stall_timeout{60'000};    ///< a client that takes no byte for so long is cut; 0 = never
+    Bytes request_buffer = 64 * 1024;  ///< request body held before admission and for a retry; 4KiB..64MiB
+    Bytes max_head = 32 * 1024;        ///< request line and fields together; 8KiB..63KiB
+    std::uint32_t max_fields = 128;    ///< header fields of a request; 16..1000
     Bytes max_body = 1024ull * 1024 * 1024;  ///< request body; 0 = unlimited
     std::uint32_t max_connections = 20'000;  ///< open client connections; 1..1000000
 
@@ -63,20 +65,21 @@ struct Downstream {
 /// One named duration for each way of waiting; each has its own reason in logs and metrics. 0 = no limit
 /// (not allowed for head and connect).
 struct Timeouts {
-    Duration head{10'000};             ///< from a request's first byte to its whole head
-    Duration body_idle{30'000};        ///< between bytes of a request body
-    Duration keep_alive{75'000};       ///< an idle client connection between requests
-    Duration connect{5'000};           ///< to the engine
-    Duration first_byte{600'000};      ///< from the request sent to the answer's head; prefill included
-    Duration upstream_idle{300'000};   ///< between bytes of an answer; comments and pings count as bytes
-    Duration total{0};                 ///< a whole exchange, from its head
+    Duration head{10'000};            ///< from a request's first byte to its whole head
+    Duration body_idle{30'000};       ///< between bytes of a request body
+    Duration keep_alive{75'000};      ///< an idle client connection between requests
+    Duration connect{5'000};          ///< to the engine
+    Duration first_byte{600'000};     ///< from the request sent to the answer's head; prefill included
+    Duration upstream_idle{300'000};  ///< between bytes of an answer; comments and pings count as bytes
+    Duration total{0};                ///< a whole exchange, from its head
 
     bool operator==(const Timeouts&) const = default;
 };
 
 /// GET-only endpoint for people, probes and Prometheus.
 struct Ops {
-    std::string listen = "[::]:9464";  ///< host:port; falls back to IPv4 where there is no IPv6. Restart needed.
+    /// host:port; falls back to IPv4 where there is no IPv6. Restart needed.
+    std::string listen = "[::]:9464";
 
     bool operator==(const Ops&) const = default;
 };
@@ -90,21 +93,21 @@ struct Control {
 
 struct Drain {
     Duration lame_duck{5'000};  ///< not ready any more, still accepting, so that routers can notice
-    Duration timeout{120'000};  ///< then running streams have so long to finish; keep below the pod's grace - 5s
+    Duration timeout{120'000};  ///< then running streams have so long to finish; below the pod's grace - 5s
 
     bool operator==(const Drain&) const = default;
 };
 
 struct Log {
-    std::string level = "info";        ///< trace, debug, info, warning, error, off
-    std::string access = "stdout";     ///< one JSON line per exchange: stdout, off, or a file. Restart needed.
+    std::string level = "info";     ///< trace, debug, info, warning, error, off
+    std::string access = "stdout";  ///< one JSON line per exchange: stdout, off, or a file. Restart needed.
 
     bool operator==(const Log&) const = default;
 };
 
 struct Metrics {
-    std::vector<std::string> models;   ///< model names that always have their own label; others as they come
-    std::uint32_t max_models = 32;     ///< label values for models in all; later ones become "other". 1..1000
+    std::vector<std::string> models;  ///< model names that always have their own label; others as they come
+    std::uint32_t max_models = 32;    ///< label values for models in all; later ones become "other". 1..1000
 
     bool operator==(const Metrics&) const = default;
 };

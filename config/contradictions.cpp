@@ -1,0 +1,112 @@
+#include "config/contradictions.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "config/address.hpp"
+#include "config/units.hpp"
+
+namespace noren::config {
+
+namespace {
+
+using Found = std::vector<Contradiction>;
+
+bool is_any(const std::string& host) {
+    return host.empty() || host == "0.0.0.0" || host == "::";
+}
+
+bool is_loopback(const std::string& host) {
+    return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+/// Whether both cannot be listened on at once.
+bool collide(const Endpoint& a, const Endpoint& b) {
+    if (a.is_unix() || b.is_unix()) return a.path == b.path;
+    if (a.port != b.port || a.port == 0) return false;
+    return a.host == b.host || is_any(a.host) || is_any(b.host);
+}
+
+/// Whether connecting to `target` from this machine arrives at `listener`.
+bool arrives_at(const Endpoint& target, const Endpoint& listener) {
+    if (target.is_unix() || listener.is_unix()) return target.path == listener.path;
+    if (target.port != listener.port) return false;
+    return target.host == listener.host || (is_loopback(target.host) && is_any(listener.host));
+}
+
+/// The addresses; nothing where the text is not valid, which is another mistake.
+struct Ends {
+    std::optional<Endpoint> listen;
+    std::optional<Endpoint> ops;
+    std::optional<Endpoint> upstream;
+    std::optional<Endpoint> control;
+
+    explicit Ends(const Config& config)
+        : listen(parse_listen(config.listen).endpoint),
+          ops(parse_listen_tcp(config.ops.listen).endpoint),
+          upstream(parse_upstream(config.upstream.url).endpoint) {
+        if (!config.control.socket.empty()) control = Endpoint{"", 0, config.control.socket};
+    }
+};
+
+void check_addresses(const Config& config, Found& found) {
+    const Ends ends(config);
+    const std::string upstream = '"' + mask_userinfo(config.upstream.url) + '"';
+    if (ends.listen && ends.ops && collide(*ends.listen, *ends.ops)) {
+        found.push_back({{"ops.listen", "listen"},
+                         '"' + config.ops.listen + "\" while listen is \"" + config.listen + '"',
+                         "two different addresses"});
+    }
+    if (ends.listen && ends.control && collide(*ends.listen, *ends.control)) {
+        found.push_back({{"control.socket", "listen"}, "the socket of listen", "a socket of its own"});
+    }
+    if (!ends.upstream) return;
+    if (ends.listen && arrives_at(*ends.upstream, *ends.listen)) {
+        found.push_back({{"upstream.url", "listen"},
+                         upstream + " while listen is \"" + config.listen + '"',
+                         "the address of the engine, not of noren itself"});
+    }
+    if (ends.ops && arrives_at(*ends.upstream, *ends.ops)) {
+        found.push_back({{"upstream.url", "ops.listen"},
+                         upstream + " while ops.listen is \"" + config.ops.listen + '"',
+                         "the address of the engine, not of noren itself"});
+    }
+    if (ends.control && arrives_at(*ends.upstream, *ends.control)) {
+        found.push_back({{"upstream.url", "control.socket"},
+                         upstream + ", which is control.socket",
+                         "the address of the engine, not of noren itself"});
+    }
+}
+
+void check_times(const Config& config, Found& found) {
+    const Duration total = config.timeouts.total;
+    const Duration queue = config.admission.queue_timeout;
+    if (total > Duration{0} && queue > total) {
+        found.push_back({{"admission.queue_timeout", "timeouts.total"},
+                         "admission.queue_timeout " + format_duration(queue) + " with timeouts.total " +
+                             format_duration(total),
+                         "a wait no longer than the whole exchange may take"});
+    }
+}
+
+void check_models(const Config& config, Found& found) {
+    const std::size_t named = config.metrics.models.size();
+    if (named > config.metrics.max_models) {
+        found.push_back(
+            {{"metrics.max_models", "metrics.models"},
+             std::to_string(named) + " models with max_models " + std::to_string(config.metrics.max_models),
+             "room for all models that are named"});
+    }
+}
+
+}  // namespace
+
+std::vector<Contradiction> find_contradictions(const Config& config) {
+    Found found;
+    check_addresses(config, found);
+    check_times(config, found);
+    check_models(config, found);
+    return found;
+}
+
+}  // namespace noren::config

@@ -1,0 +1,15 @@
+#pragma once
+// The text of a configuration file, or in plain words why there is none.
+
+#include <string>
+#include <variant>
+
+#include "config/mistake.hpp"
+
+namespace noren::config {
+
+/// Reads a regular file, opened anew by its path, and of it at most one byte more than parse_document
+/// accepts. Never blocks on a pipe or device; never throws.
+std::variant<std::string, Mistake> read_file(const std::string& path);
+
+}  // namespace noren::config

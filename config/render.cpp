@@ -1,0 +1,91 @@
+#include "config/render.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "config/keys.hpp"
+
+namespace noren::config {
+
+namespace {
+
+bool is_plain_char(char c) {
+    constexpr std::string_view others = "_-./:*";
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           others.find(c) != std::string_view::npos;
+}
+
+/// Whether YAML, of any version and reader, takes the text as it stands for a number or for text with no
+/// other meaning. Cautious: what is not sure goes into quotes.
+bool is_plain(std::string_view text) {
+    if (text.empty() || text.back() == ':' || !std::all_of(text.begin(), text.end(), is_plain_char))
+        return false;
+    const char first = text.front();
+    const bool starts_like_text = first == '/' || (first >= '0' && first <= '9') ||
+                                  (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
+    constexpr std::string_view k_words[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
+    std::string lower(text);
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    return starts_like_text && std::find(std::begin(k_words), std::end(k_words), lower) == std::end(k_words);
+}
+
+std::string quoted(std::string_view text) {
+    constexpr std::string_view hex = "0123456789abcdef";
+    std::string out = "\"";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '"' || c == '\\') {
+            out += {'\\', c};
+        } else if (byte < 0x20 || byte == 0x7f) {
+            out += {'\\', 'x', hex[byte >> 4], hex[byte & 15]};
+        } else {
+            out += c;
+        }
+    }
+    return out += '"';
+}
+
+std::string scalar(const Value& value) {
+    return is_plain(value.text) ? value.text : quoted(value.text);
+}
+
+/// `key: value`, or the key and one indented line for each item of a list.
+std::string line(const Key& key, const Config& config) {
+    const std::string indent = key.section.empty() ? "" : "  ";
+    const Value value = key.write(config);
+    std::string out = indent + std::string(key.name) + ':';
+    if (value.kind != Value::Kind::list || value.items.empty())
+        return out + ' ' + render_inline(value) + '\n';
+    for (const Value& item : value.items)
+        out += '\n' + indent + "  - " + scalar(item);
+    return out + '\n';
+}
+
+}  // namespace
+
+std::string render_inline(const Value& value) {
+    if (value.kind != Value::Kind::list) return scalar(value);
+    std::string out = "[";
+    for (const Value& item : value.items) {
+        if (out.size() > 1) out += ", ";
+        // `a:b` inside [] is one text to YAML 1.2 but a map to some readers.
+        out += item.text.find(':') == std::string::npos ? scalar(item) : quoted(item.text);
+    }
+    return out + ']';
+}
+
+std::string render(const Config& config) {
+    std::string out;
+    std::string_view section;
+    for (const Key& key : keys()) {
+        if (key.section != section) {
+            section = key.section;
+            out.append("\n").append(section).append(":\n");
+        }
+        out += line(key, config);
+    }
+    return out;
+}
+
+}  // namespace noren::config

@@ -1,0 +1,52 @@
+#pragma once
+// Notices that the configuration file has new content, however it got there: a ConfigMap's `..data` swap, an
+// atomic rename, an in-place edit, an editor's save, a directory that goes and comes back.
+//
+// inotify only says when to look; what counts is the content. So a watcher without inotify (no instance left
+// on the node, a file system that does not report) works too, by being asked now and then. When to ask is
+// reload_schedule.hpp. No loop of its own and no thread: give fd() to any loop. Not thread-safe.
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace noren::config {
+
+class FileWatcher {
+  public:
+    /// `loaded` is the content in force: only something else is news. The file need not exist.
+    FileWatcher(std::string path, std::string_view loaded);
+    ~FileWatcher();
+    FileWatcher(const FileWatcher&) = delete;
+    FileWatcher& operator=(const FileWatcher&) = delete;
+
+    /// Becomes readable when there may be news; -1 = no inotify, polling only. Stays the same.
+    int fd() const noexcept { return fd_; }
+
+    /// Takes all waiting events; true if the file should be looked at. A file being written is not news until
+    /// its writer closes it.
+    bool drain_events();
+
+    /// The content, if it differs from the last that was given out (or loaded). Nothing while the file is
+    /// missing or unreadable: the old configuration stays in force. What could be a file caught in the middle
+    /// of being written (empty, or its writer known to be at it) is believed only at the second look.
+    std::optional<std::string> changed_content();
+
+    /// Content that came into force by another way, such as SIGHUP.
+    void remember(std::string_view loaded);
+
+  private:
+    void arm();
+
+    std::string path_;
+    std::string seen_;  ///< the content itself: exact, and at most 1 MiB
+    int fd_ = -1;
+    /// Watched directory -> the names in it that the way to the file leads over.
+    std::map<int, std::set<std::string>> watches_;
+    bool being_written_ = false;
+    bool was_empty_ = false;  ///< at the last look, and not yet believed
+};
+
+}  // namespace noren::config
