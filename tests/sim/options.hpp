@@ -1,0 +1,42 @@
+#pragma once
+// Everything one simulated engine is told at its start.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tests/sim/ask.hpp"
+#include "tests/sim/fault.hpp"
+#include "tests/sim/scheduler.hpp"
+
+namespace sim {
+
+/// A lone stream: no batch, no queue, just a first token and gaps. Measured from the moment the request body
+/// has been read; token k is due at an absolute time, so lateness never adds up.
+struct Pace {
+    Duration ttft = std::chrono::milliseconds(200);
+    Duration gap = std::chrono::milliseconds(20);  ///< between events; the mean if exponential; 0 = flood
+    bool exponential = false;
+};
+
+struct Options {
+    std::string address = "127.0.0.1";
+    std::uint16_t port = 0;        ///< 0 = any free one
+    std::string model = "sim-7b";  ///< what /v1/models lists and answers say if the request names none
+
+    GpuModel gpu;
+    std::optional<Pace> lone;  ///< set: every request is a lone stream; else they share the GPU's batch
+    std::uint64_t seed = 0;    ///< of the exponential gaps, with the request id
+    AskLimits ask;
+
+    std::chrono::milliseconds keep_alive{5000};  ///< idle time before a connection is closed (uvicorn: 5 s)
+    std::uint64_t max_body = 64U << 20U;         ///< bytes; more is 413
+    std::uint32_t max_head = 64U << 10U;         ///< bytes; more is 431
+    Fault fault;                                 ///< of every generating request that asks for none itself
+
+    std::string truth_file;   ///< JSON lines, appended; empty = none
+    bool keep_truth = false;  ///< also in memory, for Engine::truth() and GET /sim/truth
+};
+
+}  // namespace sim
