@@ -10,29 +10,18 @@ namespace noren::metrics {
 
 class NdjsonFramer {
   public:
-    void feed(std::string_view bytes, EventSink& sink) {
-        while (!bytes.empty()) {
-            const std::size_t lf = bytes.find('\n');
-            const std::string_view line = bytes.substr(0, lf);
-            if (!line.empty()) sink.data(line);
-            position_ += line.size();
-            bytes.remove_prefix(line.size());
-            if (lf == std::string_view::npos) return;
-            ++position_;
-            bytes.remove_prefix(1);
-            sink.event_end(line_start_, position_, false);
-            line_start_ = position_;
-        }
-    }
-
-    void finish(EventSink& sink) {
-        if (position_ > line_start_) sink.event_end(line_start_, position_, false);
-        line_start_ = position_;
-    }
+    void feed(std::string_view bytes, EventSink& sink);
+    void finish(EventSink& sink);
 
   private:
+    void line_bytes(std::string_view bytes, EventSink& sink);
+    void end_line(EventSink& sink);
+
     std::uint64_t position_ = 0;
     std::uint64_t line_start_ = 0;
+    bool line_begun_ = false;
+    std::string_view
+        held_;  ///< a control character that is a blank if the line ends here, and an error if it does not
 };
 
 }  // namespace noren::metrics

@@ -47,19 +47,23 @@ std::optional<std::string_view> whole_finish_reason(const JsonValue& object);
 /// A non-empty string, or nothing.
 std::optional<std::string_view> word(const JsonValue& value);
 
+/// An absent index is the only choice's; one that is no number is nobody's (-1).
+inline std::int64_t choice_index(const JsonValue& object) {
+    const JsonValue index = object["index"];
+    return index ? index.integer().value_or(-1) : 0;
+}
+
 template <typename Found>
 void for_each_finish_reason(const JsonValue& object, Found&& found) {
     if (const JsonValue choices = object["choices"]) {
         if (!choices.is(JsonType::array)) return;
         for (JsonValue choice = choices.first(); choice; choice = choice.next()) {
-            if (const auto reason = word(choice["finish_reason"]))
-                found(choice["index"].integer().value_or(0), *reason);
+            if (const auto reason = word(choice["finish_reason"])) found(choice_index(choice), *reason);
         }
         return;
     }
     const bool is_sglang = object["meta_info"].is(JsonType::object);
-    if (const auto reason = whole_finish_reason(object))
-        found(is_sglang ? object["index"].integer().value_or(0) : 0, *reason);
+    if (const auto reason = whole_finish_reason(object)) found(is_sglang ? choice_index(object) : 0, *reason);
 }
 
 }  // namespace noren::metrics

@@ -1,15 +1,19 @@
 #include "proxy/cli/observe_command.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include <boost/json.hpp>
 
 #include "metrics/observe/response_observer.hpp"
+#include "metrics/utf8.hpp"
 
 namespace noren::proxy {
 namespace {
@@ -51,6 +55,10 @@ json::value or_null(const std::optional<Value>& value) {
     return value ? json::value(*value) : json::value(nullptr);
 }
 
+json::value text_or_null(const std::optional<std::string>& text) {
+    return text ? json::value(metrics::to_valid_utf8(*text)) : json::value(nullptr);
+}
+
 /// The field names of the corpus, which are those of the access log and the metrics where these have them.
 std::string to_json(const Recorded& recorded) {
     const Observation& o = recorded.seen;
@@ -70,8 +78,8 @@ std::string to_json(const Recorded& recorded) {
                                         {"input_tokens", or_null(o.input_tokens)},
                                         {"cached_tokens", or_null(o.cached_tokens)},
                                         {"reasoning_tokens", or_null(o.reasoning_tokens)},
-                                        {"model", or_null(o.model)},
-                                        {"finish_reason", or_null(o.finish_reason)},
+                                        {"model", text_or_null(o.model)},
+                                        {"finish_reason", text_or_null(o.finish_reason)},
                                         {"error", o.error},
                                         {"complete", o.complete}});
 }
@@ -81,7 +89,7 @@ class Trial {
     Trial(const ObserveOptions& options, std::string_view body) : options_(options), body_(body) {}
 
     /// The body in pieces: cut once at `cut` (0: not at all), or everywhere into pieces of `size`.
-    std::string whole() const { return in_pieces(body_.size()); }
+    std::string whole() const { return in_pieces(std::max<std::size_t>(1, body_.size())); }
 
     std::string in_pieces(std::size_t size) const {
         Recorded recorded;
@@ -116,21 +124,30 @@ class Trial {
     std::string_view body_;
 };
 
-/// Every cut into two, in steps of one byte up to 16 KiB; of larger bodies so many cuts, evenly spread, that
-/// the whole stays below about 1 GB of scanning, and all of the first and last 4 KiB.
-std::vector<std::size_t> cuts_of(std::size_t size) {
-    constexpr std::size_t k_all_below = 16 * 1024, k_margin = 4 * 1024, k_budget = std::size_t{1} << 30;
-    std::vector<std::size_t> cuts;
-    const std::size_t step = size <= k_all_below ? 1 : std::max<std::size_t>(1, size * size / k_budget);
-    for (std::size_t cut = 1; cut < size;) {
-        cuts.push_back(cut);
-        const bool in_margin = cut < k_margin || size - cut < k_margin;
-        cut += in_margin ? 1 : step;
-    }
-    return cuts;
+/// The lowest place where the body, cut in two, is seen otherwise than whole; empty if there is none. Every
+/// place is tried, which for a body of n bytes is n passes over it: shared by all CPUs.
+std::optional<std::size_t> first_bad_cut(const Trial& trial, std::size_t size, const std::string& whole) {
+    std::atomic<std::size_t> next{1};
+    std::atomic<std::size_t> bad{size};
+    const auto work = [&] {
+        for (std::size_t cut = next++; cut < bad.load(); cut = next++) {
+            if (trial.cut_at(cut) == whole) continue;
+            for (std::size_t known = bad.load(); cut < known && !bad.compare_exchange_weak(known, cut);) {
+            }
+        }
+    };
+    std::vector<std::jthread> threads(std::max(1u, std::thread::hardware_concurrency()));
+    for (std::jthread& thread : threads)
+        thread = std::jthread(work);
+    threads.clear();
+    return bad < size ? std::optional(bad.load()) : std::nullopt;
 }
 
 }  // namespace
+
+std::string observe_report(const ObserveOptions& options, std::string_view body, std::size_t piece) {
+    return Trial(options, body).in_pieces(piece == 0 ? std::max<std::size_t>(1, body.size()) : piece);
+}
 
 int observe_command(const ObserveOptions& given, std::ostream& out, std::ostream& err) {
     const auto body = read_all(given.file);
@@ -162,8 +179,8 @@ int observe_command(const ObserveOptions& given, std::ostream& out, std::ostream
             return true;
         };
         if (differs(trial.in_pieces(1), "byte by byte")) return 1;
-        for (const std::size_t cut : cuts_of(body->size()))
-            if (differs(trial.cut_at(cut), "a cut at byte " + std::to_string(cut))) return 1;
+        if (const auto cut = first_bad_cut(trial, body->size(), whole))
+            return differs(trial.cut_at(*cut), "a cut at byte " + std::to_string(*cut)) ? 1 : 0;
     }
     out << whole << "\n";
     return 0;
