@@ -188,7 +188,7 @@ TEST_CASE("each stream ends with its engine's own end marker") {
     };
     CHECK(last(Api::chat) == "data: [DONE]\n\n");
     CHECK(last(Api::completions) == "data: [DONE]\n\n");
-    CHECK(last(Api::responses).starts_with("event: response.completed\n"));
+    CHECK(last(Api::responses).starts_with("event: response.incomplete\n"));
     CHECK(last(Api::messages).starts_with("event: message_stop\n"));
     CHECK(last(Api::tgi_generate_stream).find(R"("generated_text":")") != std::string::npos);
     CHECK(last(Api::ollama_chat).find(R"("done":true)") != std::string::npos);
@@ -250,6 +250,14 @@ TEST_CASE("the finish reason tells a limit from an end") {
     CHECK(text_at(json::parse(make_dialect(ask)->document({})), "choices.0.finish_reason") == "length");
     ask.hit_limit = false;
     CHECK(text_at(json::parse(make_dialect(ask)->document({})), "choices.0.finish_reason") == "stop");
+    ask.api = Api::responses;
+    CHECK(text_at(json::parse(make_dialect(ask)->document({})), "status") == "completed");
+    CHECK(stream_of(ask).back().bytes.starts_with("event: response.completed\n"));
+    ask.hit_limit = true;
+    const json::value cut_off = json::parse(make_dialect(ask)->document({}));
+    CHECK(text_at(cut_off, "status") == "incomplete");
+    CHECK(text_at(cut_off, "incomplete_details.reason") == "max_output_tokens");
+    ask.hit_limit = false;
     ask.api = Api::messages;
     CHECK(text_at(json::parse(make_dialect(ask)->document({})), "stop_reason") == "end_turn");
 }

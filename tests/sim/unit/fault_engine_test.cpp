@@ -349,3 +349,18 @@ TEST_CASE("an engine that stops ends everything at once and says so") {
     CHECK_FALSE(batched.read_reply().whole);
     CHECK_FALSE(connects(engine.port()));
 }
+
+TEST_CASE("an address that cannot be had is an error with its name in it") {
+    Engine first(options_for_test());
+    first.start();
+    Options taken = options_for_test();
+    taken.port = first.port();
+    Engine second(taken);
+    const std::string words =
+        concat("cannot listen on 127.0.0.1 port ", first.port(), ": Address already in use");
+    CHECK_THROWS_WITH(second.start(), words);
+    Options nonsense = options_for_test();
+    nonsense.address = "localhost:";
+    Engine third(nonsense);
+    CHECK_THROWS_AS(third.start(), std::system_error);
+}
