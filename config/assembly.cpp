@@ -1,6 +1,7 @@
 #include "config/assembly.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <cstddef>
 #include <utility>
 #include <variant>
@@ -122,7 +123,11 @@ void Assembly::add_gap(Mistake mistake) {
 }
 
 void Assembly::add_mistake(Mistake mistake) {
-    mistakes_.push_back(std::move(mistake));
+    // In the order of the file's lines; what has no line comes after those, in the order of its coming.
+    const auto rank = [](const Mistake& one) { return one.line > 0 ? one.line : INT_MAX; };
+    const auto at = std::upper_bound(mistakes_.begin(), mistakes_.end(), rank(mistake),
+                                     [&](int wanted, const Mistake& one) { return wanted < rank(one); });
+    mistakes_.insert(at, std::move(mistake));
 }
 
 bool Assembly::is_full() const {
@@ -147,10 +152,6 @@ void Assembly::check_contradictions() {
 
 LoadResult Assembly::finish() && {
     check_contradictions();
-    const auto from_file = std::stable_partition(mistakes_.begin(), mistakes_.end(),
-                                                 [](const Mistake& mistake) { return mistake.line > 0; });
-    std::stable_sort(mistakes_.begin(), from_file,
-                     [](const Mistake& a, const Mistake& b) { return a.line < b.line; });
     if (mistakes_.size() > k_most_mistakes) {
         mistakes_.resize(k_most_mistakes);
         mistakes_.push_back({mistakes_.front().file, 0, "",

@@ -63,7 +63,7 @@ Rule<std::string> text(std::string expected, std::function<bool(std::string_view
             [](const std::string& member) { return Value::scalar(member); }};
 }
 
-Rule<std::vector<std::string>> list_of(std::string plural, Rule<std::string> item) {
+Rule<std::vector<std::string>> list_of(std::string plural, const Rule<std::string>& item) {
     auto read = [plural = std::move(plural), read_item = item.read](
                     const Value& value, Refusals& refusals) -> std::optional<std::vector<std::string>> {
         if (value.kind != Value::Kind::list)
@@ -121,7 +121,7 @@ std::string found_amount(const Value& value, UnitError error) {
 /// What durations and sizes share: text to an amount between two bounds.
 template <class T>
 Rule<T> amount(std::variant<T, UnitError> (*parse)(std::string_view), std::string (*format)(T), T least,
-               T most, std::string expected) {
+               T most, const std::string& expected) {
     return {[=](const Value& value, Refusals& refusals) -> std::optional<T> {
                 if (value.kind != Value::Kind::scalar)
                     return refuse(refusals, value, describe(value), expected);

@@ -5,34 +5,21 @@
 #include <cstdio>
 #include <ctime>
 
+#include "metrics/utf8.hpp"
+
 namespace noren::metrics {
 namespace {
 
 constexpr std::size_t k_max_string = 1024;
 
-/// Length of the valid UTF-8 sequence at the front (RFC 3629), 0 if there is none.
-std::size_t utf8_length(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char lead = byte(0);
-    if (lead < 0x80) return 1;
-    const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-    for (std::size_t i = 1; i < length; ++i)
-        if ((byte(i) & 0xc0) != 0x80) return 0;
-    const unsigned char second = byte(1);
-    const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
-    const bool beyond = (lead == 0xed && second > 0x9f) || (lead == 0xf4 && second > 0x8f);
-    return overlong || beyond ? 0 : length;
-}
-
 void append_escaped(std::string& out, std::string_view text) {
     text = text.substr(0, k_max_string);
     while (!text.empty()) {
         const char c = text.front();
-        const std::size_t length = utf8_length(text);
-        if (length == 0) {
+        const Utf8Step step = utf8_step(text);
+        if (!step.valid) {
             out.append("\\ufffd");
-            text.remove_prefix(1);
+            text.remove_prefix(step.size);
             continue;
         }
         if (c == '"' || c == '\\') {
@@ -43,9 +30,9 @@ void append_escaped(std::string& out, std::string_view text) {
             std::snprintf(escape.data(), escape.size(), "\\u%04x", static_cast<unsigned>(c));
             out.append(escape.data());
         } else {
-            out.append(text.substr(0, length));
+            out.append(text.substr(0, step.size));
         }
-        text.remove_prefix(length);
+        text.remove_prefix(step.size);
     }
 }
 

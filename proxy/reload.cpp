@@ -8,11 +8,6 @@
 
 namespace noren::proxy {
 
-namespace {
-constexpr std::chrono::milliseconds k_settle_time{150};
-constexpr std::chrono::seconds k_poll_interval{5};
-}  // namespace
-
 Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sources sources,
                metrics::Telemetry& telemetry, Log& log, Apply apply)
     : running_(*loaded.config),
@@ -22,8 +17,8 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
       log_(log),
       apply_(std::move(apply)),
       io_(io),
-      settle_(io),
-      poll_(io),
+      schedule_(std::chrono::steady_clock::now()),
+      timer_(io),
       last_{true, "loaded at start", {}, {}, {}},
       last_at_(metrics::rfc3339_now()) {}
 
@@ -40,36 +35,26 @@ void Reload::start() {
     watch_clock();
 }
 
-void Reload::stop() {
-    events_.reset();
-    settle_.cancel();
-    poll_.cancel();
-}
-
 void Reload::watch_events() {
     events_->async_wait(asio::posix::stream_descriptor::wait_read,
                         [this](const boost::system::error_code& error) {
                             if (error) return;
-                            watcher_->drain_events();
-                            settle_.expires_after(k_settle_time);
-                            settle_.async_wait([this](const boost::system::error_code& cancelled) {
-                                if (!cancelled) look();
-                            });
+                            if (watcher_->drain_events()) {
+                                schedule_.on_event(std::chrono::steady_clock::now());
+                                watch_clock();
+                            }
                             watch_events();
                         });
 }
 
 void Reload::watch_clock() {
-    poll_.expires_after(k_poll_interval);
-    poll_.async_wait([this](const boost::system::error_code& error) {
-        if (error) return;
-        look();
+    timer_.expires_at(schedule_.next());
+    timer_.async_wait([this](const boost::system::error_code& error) {
+        if (error) return;  // set anew
+        schedule_.on_look(std::chrono::steady_clock::now());
+        if (auto text = watcher_->changed_content()) take(config::load(sources_, std::move(*text)));
         watch_clock();
     });
-}
-
-void Reload::look() {
-    if (auto text = watcher_->changed_content()) take(config::load(sources_, std::move(*text)));
 }
 
 ReloadResult Reload::now() {

@@ -15,6 +15,7 @@
 
 #include "config/diff.hpp"
 #include "config/overrides.hpp"
+#include "config/reload_schedule.hpp"
 #include "config/watch.hpp"
 #include "metrics/telemetry.hpp"
 #include "proxy/log/log.hpp"
@@ -43,7 +44,6 @@ class Reload {
 
     /// Begins to watch the file, if there is one.
     void start();
-    void stop();
 
     /// Reads everything again, changed or not.
     ReloadResult now();
@@ -54,7 +54,6 @@ class Reload {
   private:
     void watch_events();
     void watch_clock();
-    void look();
     ReloadResult take(const config::Resolved& resolved);
     void report(const ReloadResult& result);
 
@@ -67,9 +66,8 @@ class Reload {
     std::optional<config::FileWatcher> watcher_;
     std::optional<asio::posix::stream_descriptor> events_;
     asio::io_context& io_;
-    asio::steady_timer settle_;  ///< a burst of events is one change
-    asio::steady_timer
-        poll_;  ///< where events do not come: subPath mounts, network file systems, no inotify left
+    config::ReloadSchedule schedule_;
+    asio::steady_timer timer_;
     ReloadResult last_;
     std::string last_at_;
 };

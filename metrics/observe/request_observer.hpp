@@ -10,11 +10,12 @@
 namespace noren::metrics {
 
 struct RequestFacts {
-    std::optional<std::string> model;        ///< top-level "model", at most 256 bytes are kept
-    std::optional<bool> stream;              ///< top-level "stream"
-    std::optional<std::int64_t> max_tokens;  ///< max_completion_tokens, max_output_tokens, max_tokens, max_new_tokens
-                                             ///< (also in "parameters"), num_predict (also in "options"), n_predict
-    std::optional<std::int64_t> choices;     ///< "n"
+    std::optional<std::string> model;  ///< top-level "model", at most 256 bytes are kept
+    std::optional<bool> stream;        ///< top-level "stream"
+    std::optional<std::int64_t>
+        max_tokens;  ///< max_completion_tokens, max_output_tokens, max_tokens, max_new_tokens
+                     ///< (also in "parameters"), num_predict (also in "options"), n_predict
+    std::optional<std::int64_t> choices;  ///< "n"
 };
 
 /// Sans-IO, bounded memory, never throws. A body that is no JSON object leaves everything empty.

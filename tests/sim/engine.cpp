@@ -1,6 +1,7 @@
 #include "tests/sim/engine.hpp"
 
 #include <future>
+#include <system_error>
 #include <thread>
 
 #include <boost/asio/co_spawn.hpp>
@@ -11,6 +12,7 @@
 
 #include "tests/sim/connection.hpp"
 #include "tests/sim/core.hpp"
+#include "tests/sim/json_text.hpp"
 
 namespace sim {
 
@@ -62,6 +64,9 @@ class Engine::Impl {
 
     Core& core() { return core_; }
     std::uint16_t port() const { return endpoint_.port(); }
+    std::string wish() const {
+        return concat("cannot listen on ", core_.options().address, " port ", core_.options().port);
+    }
 
   private:
     void listen() {
@@ -101,8 +106,14 @@ Engine::Engine(Options options) : impl_(std::make_unique<Impl>(std::move(options
 Engine::~Engine() = default;
 
 void Engine::start() {
-    impl_->start();
+    try {
+        impl_->start();
+    } catch (const boost::system::system_error& error) {
+        // In the standard's terms, and without the lines of Boost's source that its what() names.
+        throw std::system_error(error.code(), impl_->wish());
+    }
 }
+
 void Engine::stop() {
     impl_->stop();
 }

@@ -1,9 +1,6 @@
 #include "tests/sim/feed.hpp"
 
 #include <algorithm>
-#include <cmath>
-
-#include "tests/sim/token_text.hpp"
 
 namespace sim {
 
@@ -12,8 +9,7 @@ PacedFeed::PacedFeed(const Ask& ask, const Pace& pace, std::uint64_t seed, Sleep
     : choices_(ask.choices),
       tokens_(ask.output_tokens),
       per_event_(ask.tokens_per_event),
-      pace_(pace),
-      random_(mix(seed ^ stream_key(ask.id))),
+      gaps_(pace, seed, ask.id),
       start_(Clock::now()),
       due_(start_ + pace.ttft),
       sleeper_(sleeper),
@@ -32,16 +28,9 @@ net::awaitable<std::optional<Slice>> PacedFeed::next() {
     if (++choice_ == choices_) {
         choice_ = 0;
         first_ += slice.count;
-        due_ += draw_gap();
+        due_ += gaps_.next();
     }
     co_return slice;
-}
-
-Duration PacedFeed::draw_gap() {
-    if (!pace_.exponential) return pace_.gap;
-    // By inversion and not by std::exponential_distribution, whose draws are the library's own affair.
-    const double uniform = static_cast<double>(random_() >> 11U) * 0x1.0p-53;
-    return Duration(std::llround(-std::log1p(-uniform) * static_cast<double>(pace_.gap.count())));
 }
 
 bool BatchDriver::fits(const Ask& ask) const {

@@ -4,7 +4,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <random>
 #include <unordered_map>
 #include <vector>
 
@@ -12,7 +11,7 @@
 
 #include "tests/sim/ask.hpp"
 #include "tests/sim/dialects/dialect.hpp"
-#include "tests/sim/options.hpp"
+#include "tests/sim/pace.hpp"
 #include "tests/sim/scheduler.hpp"
 #include "tests/sim/sleeper.hpp"
 
@@ -43,13 +42,10 @@ class PacedFeed final : public TokenFeed {
     std::optional<TimePoint> admitted_at() const override { return start_; }
 
   private:
-    Duration draw_gap();
-
     std::uint32_t choices_;
     std::uint32_t tokens_;
     std::uint32_t per_event_;
-    Pace pace_;
-    std::mt19937_64 random_;
+    GapSource gaps_;
     TimePoint start_;
     TimePoint due_;
     Sleeper& sleeper_;

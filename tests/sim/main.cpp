@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 
@@ -166,8 +167,8 @@ int main(int argc, char** argv) {
                   << engine.port() << std::endl;
         wait_for_signal(signals);
         engine.stop();
-    } catch (const std::exception& error) {
-        std::cerr << "noren-sim: " << flags.listen << ": " << error.what() << '\n';
+    } catch (const std::system_error& error) {
+        std::cerr << "noren-sim: " << error.what() << '\n';
         return 1;
     }
     return 0;

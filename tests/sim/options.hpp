@@ -8,17 +8,10 @@
 
 #include "tests/sim/ask.hpp"
 #include "tests/sim/fault.hpp"
+#include "tests/sim/pace.hpp"
 #include "tests/sim/scheduler.hpp"
 
 namespace sim {
-
-/// A lone stream: no batch, no queue, just a first token and gaps. Measured from the moment the request body
-/// has been read; token k is due at an absolute time, so lateness never adds up.
-struct Pace {
-    Duration ttft = std::chrono::milliseconds(200);
-    Duration gap = std::chrono::milliseconds(20);  ///< between events; the mean if exponential; 0 = flood
-    bool exponential = false;
-};
 
 struct Options {
     std::string address = "127.0.0.1";

@@ -58,7 +58,7 @@ std::string to_json_line(const Truth& truth) {
 TruthLog::TruthLog(const std::string& file, bool keep) : keep_(keep) {
     if (file.empty()) return;
     file_.reset(std::fopen(file.c_str(), "ae"));
-    if (!file_) throw std::system_error(errno, std::generic_category(), file);
+    if (!file_) throw std::system_error(errno, std::generic_category(), "cannot open " + file);
 }
 
 void TruthLog::add(const Truth& truth) {

@@ -1,4 +1,5 @@
-// OpenAI /v1/responses: typed events with sequence numbers; the done events repeat the whole text.
+// OpenAI /v1/responses: typed events with sequence numbers; the done events repeat the whole text. An answer
+// that its token limit ended is "incomplete", not "completed".
 
 #include "tests/sim/dialects/families.hpp"
 #include "tests/sim/json_text.hpp"
@@ -32,13 +33,13 @@ class Responses final : public Dialect {
 
     void finished(const Timing&, Events& out) override {
         const std::string words = whole_text(0);
-        const std::string said = message("completed", part(words));
+        const std::string said = message(final_status(), part(words));
         emit(out, "response.output_text.done",
              concat(item_, R"(,"content_index":0,"text":)", quoted(words), R"(,"logprobs":[])"));
         emit(out, "response.content_part.done", concat(item_, R"(,"content_index":0,"part":)", part(words)));
         emit(out, "response.output_item.done", concat(R"("output_index":0,"item":)", said));
-        emit(out, "response.completed",
-             concat(R"("response":)", response("completed", concat("[", said, "]"), counts())));
+        emit(out, concat("response.", final_status()),
+             concat(R"("response":)", response(final_status(), concat("[", said, "]"), counts())));
     }
 
     void failed(std::string_view message, Events& out) override {
@@ -49,8 +50,8 @@ class Responses final : public Dialect {
     }
 
     std::string document(const Timing&) const override {
-        const std::string said = message("completed", part(whole_text(0)));
-        return response("completed", concat("[", said, "]"), counts());
+        const std::string said = message(final_status(), part(whole_text(0)));
+        return response(final_status(), concat("[", said, "]"), counts());
     }
 
   private:
@@ -58,6 +59,8 @@ class Responses final : public Dialect {
         out.push_back({sse(
             type, concat(R"({"type":")", type, R"(","sequence_number":)", sequence_++, ",", members, "}"))});
     }
+
+    std::string_view final_status() const { return ask().hit_limit ? "incomplete" : "completed"; }
 
     static std::string part(std::string_view words) {
         return concat(R"({"type":"output_text","text":)", quoted(words),
@@ -72,9 +75,10 @@ class Responses final : public Dialect {
 
     std::string response(std::string_view status, std::string_view output, std::string_view usage) const {
         return concat(R"({"id":)", quoted("resp_" + ask().id), R"(,"created_at":)", ask().created,
-                      R"(,"error":null,"incomplete_details":null,"model":)", quoted(ask().model),
-                      R"(,"object":"response","output":)", output, R"(,"status":")", status, R"(","usage":)",
-                      usage.empty() ? "null" : usage, "}");
+                      R"(,"error":null,"incomplete_details":)",
+                      status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null", R"(,"model":)",
+                      quoted(ask().model), R"(,"object":"response","output":)", output, R"(,"status":")",
+                      status, R"(","usage":)", usage.empty() ? "null" : usage, "}");
     }
 
     std::string counts() const {

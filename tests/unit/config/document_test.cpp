@@ -144,8 +144,10 @@ TEST_CASE("no mutation of the example crashes, hangs or goes through unread") {
                 case 2:
                     text.erase(at, 1 + below(40));
                     break;
-                default:
-                    text.insert(below(text.size()), text.substr(at, below(200)));
+                default: {
+                    const std::string copied = text.substr(at, below(200));
+                    text.insert(below(text.size()), copied);
+                }
             }
         }
         const auto result = config::load_text(text, "n");

@@ -1,0 +1,82 @@
+#include "metrics/observe/request_observer.hpp"
+
+#include <new>
+
+#include "metrics/observe/answer_schema.hpp"
+#include "metrics/observe/json_sieve.hpp"
+
+namespace noren::metrics {
+namespace {
+
+std::optional<std::int64_t> first_count(std::initializer_list<JsonValue> values) {
+    for (const JsonValue& value : values)
+        if (const auto count = value.integer()) return count;
+    return std::nullopt;
+}
+
+/// A body without a type, or with a wrong one as curl -d sends it, is looked at: what is no JSON says
+/// nothing.
+bool may_be_json(std::string_view content_type) {
+    return !content_type.starts_with("multipart/");
+}
+
+}  // namespace
+
+struct RequestObserver::State {
+    JsonSieve sieve{request_schema()};
+    RequestFacts facts;
+    bool looking = true;
+    bool stale = false;  ///< bytes have come since the facts were taken
+
+    void take_facts() {
+        const JsonValue body = sieve.root();
+        if (!body.is(JsonType::object)) return;
+        facts = {};
+        if (const auto model = body["model"].text()) facts.model.emplace(*model);
+        if (const JsonValue stream = body["stream"]; stream.is(JsonType::boolean))
+            facts.stream = stream.truthy();
+        facts.choices = body["n"].integer();
+        facts.max_tokens =
+            first_count({body["max_completion_tokens"], body["max_output_tokens"], body["max_tokens"],
+                         body["max_new_tokens"], body["n_predict"], body["num_predict"],
+                         body["parameters"]["max_new_tokens"], body["options"]["num_predict"],
+                         body["sampling_params"]["max_new_tokens"]});
+    }
+};
+
+RequestObserver::RequestObserver(std::string_view content_type) : state_(std::make_unique<State>()) {
+    state_->looking = may_be_json(content_type);
+}
+RequestObserver::~RequestObserver() = default;
+RequestObserver::RequestObserver(RequestObserver&&) noexcept = default;
+RequestObserver& RequestObserver::operator=(RequestObserver&&) noexcept = default;
+
+void RequestObserver::feed(std::string_view bytes) noexcept {
+    State& s = *state_;
+    if (!s.looking || bytes.empty()) return;
+    try {
+        s.sieve.feed(bytes);
+        s.stale = true;
+    } catch (const std::bad_alloc&) {
+        s.looking = false;
+    }
+    if (s.sieve.failed()) {
+        s.looking = false;
+        s.stale = false;
+        s.facts = {};
+    }
+}
+
+const RequestFacts& RequestObserver::facts() const noexcept {
+    State& s = *state_;
+    if (!s.stale) return s.facts;
+    s.stale = false;
+    try {
+        s.take_facts();
+    } catch (const std::bad_alloc&) {
+        s.facts = {};
+    }
+    return s.facts;
+}
+
+}  // namespace noren::metrics

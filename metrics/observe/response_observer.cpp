@@ -1,0 +1,258 @@
+#include "metrics/observe/response_observer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <new>
+#include <utility>
+
+#include "metrics/observe/answer_schema.hpp"
+#include "metrics/observe/event_sink.hpp"
+#include "metrics/observe/ndjson_framer.hpp"
+#include "metrics/observe/sse_framer.hpp"
+#include "metrics/observe/token_rules.hpp"
+
+namespace noren::metrics {
+namespace {
+
+enum class BodyFormat : unsigned char { opaque, json, sse, ndjson };
+
+std::string lower(std::string_view text) {
+    std::string out(text);
+    std::transform(out.begin(), out.end(), out.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return out;
+}
+
+std::string media_type(std::string_view content_type) {
+    std::string type = lower(content_type.substr(0, content_type.find(';')));
+    while (!type.empty() && (type.back() == ' ' || type.back() == '\t'))
+        type.pop_back();
+    return type.substr(std::min(type.size(), type.find_first_not_of(" \t")));
+}
+
+BodyFormat format_of(std::string_view content_type) {
+    constexpr std::array<std::string_view, 4> k_ndjson = {"application/x-ndjson", "application/ndjson",
+                                                          "application/jsonl", "application/x-jsonlines"};
+    const std::string type = media_type(content_type);
+    if (type == "text/event-stream") return BodyFormat::sse;
+    if (std::find(k_ndjson.begin(), k_ndjson.end(), type) != k_ndjson.end()) return BodyFormat::ndjson;
+    return type == "application/json" || type.ends_with("+json") ? BodyFormat::json : BodyFormat::opaque;
+}
+
+/// Is this data exactly [DONE], blanks around it aside?
+class DoneMarker {
+  public:
+    void reset() { at_ = 0; }
+    void feed(std::string_view bytes) {
+        for (const char c : bytes) {
+            if (at_ > k_word.size()) return;
+            const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+            if (blank && (at_ == 0 || at_ == k_word.size())) continue;
+            at_ = at_ < k_word.size() && c == k_word[at_] ? at_ + 1 : k_word.size() + 1;
+        }
+    }
+    bool seen() const { return at_ == k_word.size(); }
+
+  private:
+    static constexpr std::string_view k_word = "[DONE]";
+    std::size_t at_ = 0;
+};
+
+void keep_last(std::optional<std::int64_t>& kept, const std::optional<std::int64_t>& newer) {
+    if (newer) kept = newer;
+}
+
+}  // namespace
+
+struct ResponseObserver::State final : EventSink {
+    State(int status, std::string_view content_type, std::string_view content_encoding);
+
+    void feed(std::string_view bytes);
+    void end_of_body();
+    void degrade();
+
+    void data(std::string_view piece) override;
+    void event_end(std::uint64_t start, std::uint64_t end, bool named_error) override;
+    void event_end_moved() override;
+
+    void read(const JsonValue& object);
+    void count_token_event(std::uint64_t start, std::uint64_t end);
+    Observation settled() const;
+
+    BodyFormat format;
+    Observation seen;
+    UsageReport usage;
+    std::optional<std::string> first_choice_reason, last_reason;
+    JsonSieve sieve{answer_schema()};
+    SseFramer sse;
+    NdjsonFramer ndjson;
+    DoneMarker done_marker;
+    StreamMemory memory;
+    std::uint32_t fresh = 0;
+    bool last_was_token = false;
+    bool finished = false;
+    std::vector<std::uint64_t>* offsets = nullptr;
+};
+
+ResponseObserver::State::State(int status, std::string_view content_type, std::string_view content_encoding)
+    : format(format_of(content_type)) {
+    seen.streaming = format == BodyFormat::sse || format == BodyFormat::ndjson;
+    seen.error = status >= 400;
+    seen.opaque = !content_encoding.empty() && lower(content_encoding) != "identity";
+    if (seen.opaque) format = BodyFormat::opaque;
+}
+
+void ResponseObserver::State::feed(std::string_view bytes) {
+    switch (format) {
+        case BodyFormat::sse:
+            return sse.feed(bytes, *this);
+        case BodyFormat::ndjson:
+            return ndjson.feed(bytes, *this);
+        case BodyFormat::json:
+            return sieve.feed(bytes);
+        case BodyFormat::opaque:
+            return;
+    }
+}
+
+void ResponseObserver::State::end_of_body() {
+    if (format == BodyFormat::sse) sse.finish(*this);
+    if (format == BodyFormat::ndjson) ndjson.finish(*this);
+    if (format != BodyFormat::json) return;
+    const bool valid = sieve.finish();
+    seen.complete = valid || sieve.overflowed();
+    if (!valid) {
+        if (!sieve.blank()) ++seen.unparsed_events;
+        return;
+    }
+    const JsonValue root = sieve.root();
+    read(root.is(JsonType::array) ? root.first() : root);
+}
+
+/// Out of memory: bytes go on, the rest of this answer is not looked at.
+void ResponseObserver::State::degrade() {
+    format = BodyFormat::opaque;
+    ++seen.unparsed_events;
+}
+
+void ResponseObserver::State::data(std::string_view piece) {
+    sieve.feed(piece);
+    if (format == BodyFormat::sse) done_marker.feed(piece);
+}
+
+void ResponseObserver::State::event_end(std::uint64_t start, std::uint64_t end, bool named_error) {
+    last_was_token = false;
+    const bool done = format == BodyFormat::sse && done_marker.seen();
+    done_marker.reset();
+    if (done) {
+        seen.complete = true;
+    } else {
+        seen.error = seen.error || named_error;
+        const bool valid = sieve.finish();
+        const JsonValue event = sieve.root();
+        if (valid && event.is(JsonType::object)) {
+            if (has_token(event, memory)) count_token_event(start, end);
+            read(event);
+            seen.complete = seen.complete || is_end(event);
+        } else if (!sieve.blank()) {
+            ++seen.unparsed_events;
+        }
+    }
+    sieve.reset();
+}
+
+void ResponseObserver::State::event_end_moved() {
+    if (!last_was_token) return;
+    if (seen.token_events == 1) ++*seen.first_token_event_offset;
+    if (offsets && !offsets->empty()) ++offsets->back();
+}
+
+void ResponseObserver::State::count_token_event(std::uint64_t start, std::uint64_t end) {
+    last_was_token = true;
+    ++fresh;
+    if (++seen.token_events == 1) {
+        seen.first_token_event_start = start;
+        seen.first_token_event_offset = end;
+    }
+    if (offsets) offsets->push_back(end);
+}
+
+void ResponseObserver::State::read(const JsonValue& object) {
+    if (!object.is(JsonType::object)) return;
+    const UsageReport report = usage_of(object);
+    keep_last(usage.output, report.output);
+    keep_last(usage.input, report.input);
+    keep_last(usage.cached, report.cached);
+    keep_last(usage.reasoning, report.reasoning);
+    if (!seen.model)
+        if (const auto model = model_of(object)) seen.model.emplace(*model);
+    for_each_finish_reason(object, [&](std::int64_t choice, std::string_view reason) {
+        if (choice == 0) first_choice_reason.emplace(reason);
+        last_reason.emplace(reason);
+    });
+    seen.error = seen.error || is_error(object);
+}
+
+/// A count that the engine reports is the truth, unless it is plainly a provisional one: lower than the
+/// events seen, in an answer that did not come to its end.
+Observation ResponseObserver::State::settled() const {
+    Observation result = seen;
+    const auto events = static_cast<std::int64_t>(seen.token_events);
+    const bool credible =
+        usage.output && (!seen.streaming || *usage.output >= events || (seen.complete && *usage.output > 0));
+    if (credible) {
+        result.output_tokens = usage.output;
+        result.output_tokens_source = TokenSource::usage;
+    } else if (events > 0) {
+        result.output_tokens = events;
+        result.output_tokens_source = TokenSource::events;
+    }
+    result.input_tokens = usage.input;
+    result.cached_tokens = usage.cached;
+    result.reasoning_tokens = usage.reasoning;
+    result.finish_reason = first_choice_reason ? first_choice_reason : last_reason;
+    return result;
+}
+
+ResponseObserver::ResponseObserver(int status, std::string_view content_type,
+                                   std::string_view content_encoding)
+    : state_(std::make_unique<State>(status, content_type, content_encoding)) {}
+ResponseObserver::~ResponseObserver() = default;
+ResponseObserver::ResponseObserver(ResponseObserver&&) noexcept = default;
+ResponseObserver& ResponseObserver::operator=(ResponseObserver&&) noexcept = default;
+
+std::uint32_t ResponseObserver::feed(std::string_view bytes) noexcept {
+    State& s = *state_;
+    s.fresh = 0;
+    try {
+        s.feed(bytes);
+    } catch (const std::bad_alloc&) {
+        s.degrade();
+    }
+    return s.fresh;
+}
+
+std::uint32_t ResponseObserver::finish() noexcept {
+    State& s = *state_;
+    s.fresh = 0;
+    if (std::exchange(s.finished, true)) return 0;
+    try {
+        s.end_of_body();
+    } catch (const std::bad_alloc&) {
+        s.degrade();
+    }
+    return s.fresh;
+}
+
+Observation ResponseObserver::observation() const {
+    return state_->settled();
+}
+std::uint64_t ResponseObserver::token_events() const noexcept {
+    return state_->seen.token_events;
+}
+void ResponseObserver::record_offsets(std::vector<std::uint64_t>* offsets) noexcept {
+    state_->offsets = offsets;
+}
+
+}  // namespace noren::metrics

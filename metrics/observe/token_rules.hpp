@@ -1,0 +1,69 @@
+#pragma once
+// What one JSON object of an answer says: whether it is evidence of generated output, what it counts, how it
+// ends. The API is recognised by the keys, not by the path, so that gateways and renamed endpoints are
+// understood as well. To add a dialect: name its keys in answer_schema.cpp, add its clause here, add a case
+// to the corpus.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "metrics/observe/json_sieve.hpp"
+
+namespace noren::metrics {
+
+/// What has to be remembered from event to event: SGLang's native stream repeats a growing count per choice.
+struct StreamMemory {
+    static constexpr std::size_t k_max_choices = 256;
+    std::map<std::int64_t, std::int64_t> completion_tokens;
+};
+
+/// The event carries at least one generated token.
+bool has_token(const JsonValue& event, StreamMemory& memory);
+
+/// Token counts reported by the object; empty: not reported.
+struct UsageReport {
+    std::optional<std::int64_t> output, input, cached, reasoning;
+};
+UsageReport usage_of(const JsonValue& object);
+
+std::optional<std::string_view> model_of(const JsonValue& object);
+
+/// Calls found(choice index, reason) for each finish reason in the object.
+template <typename Found>
+void for_each_finish_reason(const JsonValue& object, Found&& found);
+
+bool is_error(const JsonValue& object);
+
+/// The API's own end marker.
+bool is_end(const JsonValue& object);
+
+// --- details
+
+/// A finish reason of an API that has one per answer.
+std::optional<std::string_view> whole_finish_reason(const JsonValue& object);
+
+/// A non-empty string, or nothing.
+std::optional<std::string_view> word(const JsonValue& value);
+
+/// An absent index is the only choice's; one that is no number is nobody's (-1).
+inline std::int64_t choice_index(const JsonValue& object) {
+    const JsonValue index = object["index"];
+    return index ? index.integer().value_or(-1) : 0;
+}
+
+template <typename Found>
+void for_each_finish_reason(const JsonValue& object, Found&& found) {
+    if (const JsonValue choices = object["choices"]) {
+        if (!choices.is(JsonType::array)) return;
+        for (JsonValue choice = choices.first(); choice; choice = choice.next()) {
+            if (const auto reason = word(choice["finish_reason"])) found(choice_index(choice), *reason);
+        }
+        return;
+    }
+    const bool is_sglang = object["meta_info"].is(JsonType::object);
+    if (const auto reason = whole_finish_reason(object)) found(is_sglang ? choice_index(object) : 0, *reason);
+}
+
+}  // namespace noren::metrics
