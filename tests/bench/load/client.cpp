@@ -73,7 +73,9 @@ asio::awaitable<Result> Client::run(const Request& request, Histogram& gaps) {
     // An idle connection may be closed by its server at any time (RFC 9112, 9.3.1): every client tries again.
     if (reused && result.error == "no_answer" && !exchange->any_byte) {
         result.error.clear();
+        result.detail.clear();
         result.retried = true;
+        disconnect();
         exchange.emplace(options_, request, result, gaps);
         co_await attempt(*exchange);
     }

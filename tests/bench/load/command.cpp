@@ -81,6 +81,8 @@ void declare_when(CLI::App& cli, Command& c) {
     cli.add_option("-n,--requests", o.requests, "end after so many requests (100 if no time is given)");
     cli.add_option("--duration", c.duration, "end after a time, such as 10s");
     cli.add_option("--stages", c.stages, "closed loop in stages, CLIENTS:TIME,..., each reported apart");
+    add_parsed(cli, "--refused-pause", o.refused_pause, parse_duration,
+               "closed loop: wait of a client that was refused, before it asks again (100ms)");
     cli.add_option("--rate", o.rate, "open loop: requests per second, Poisson arrivals")
         ->check(CLI::Range(1e-3, 1e6));
     cli.add_option("--max-open", o.max_open, "open loop: arrivals beyond so many open requests are missed")

@@ -38,6 +38,8 @@ struct Options {
     std::vector<Prompt> prompts;       ///< used in turn instead of synthetic ones
     std::vector<std::string> headers;  ///< "Name: value" lines
     bool keep_alive = true;
+    /// A closed-loop client that was refused, or found nobody, waits so long before it asks again.
+    std::chrono::milliseconds refused_pause{100};
 
     std::vector<Stage> stages;        ///< closed loop; one after the other. Open loop: the first one's time
     std::uint64_t requests = 0;       ///< end after so many; 0 = by time

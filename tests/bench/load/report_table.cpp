@@ -14,8 +14,11 @@ using Number = std::function<std::optional<double>(const Summary&)>;
 enum class Difference { absolute, percent };
 
 std::string percent(std::uint64_t part, std::uint64_t whole) {
-    return whole == 0 ? std::string()
-                      : rounded(100 * static_cast<double>(part) / static_cast<double>(whole)) + " %";
+    return whole == 0
+               ? std::string()
+               : (part == whole ? "100"
+                                : rounded(100 * static_cast<double>(part) / static_cast<double>(whole))) +
+                     " %";
 }
 
 template <typename Distribution>
@@ -184,7 +187,7 @@ void print_heading(const Options& options, const Outcome& outcome, std::ostream&
     }
     for (std::size_t i = 0; i < options.urls.size(); ++i)
         out << "  " << options.labels[i] << ": " << options.urls[i] << "\n";
-    out << "  each request went to both, in turn\n";
+    out << "  each request went to both in turn, so the two share the clients' time and the throughput\n";
 }
 
 void print_failures(const Options& options, const std::vector<Part>& parts, std::ostream& out) {

@@ -19,8 +19,6 @@ namespace load {
 namespace {
 
 constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
-/// A server that is down is not asked a hundred thousand times a second.
-constexpr auto k_reconnect_pause = std::chrono::milliseconds(50);
 
 class Run {
   public:
@@ -109,9 +107,9 @@ class Run {
         asio::steady_timer pause(io_);
         while (!over(until)) {
             const Request request = source_.next();
-            const bool reached = co_await everywhere(connections, request);
-            if (reached) continue;
-            pause.expires_after(k_reconnect_pause);
+            const bool welcome = co_await everywhere(connections, request);
+            if (welcome || options_.refused_pause.count() == 0) continue;
+            pause.expires_after(options_.refused_pause);
             co_await pause.async_wait(tuple_awaitable);
         }
     }
@@ -121,9 +119,9 @@ class Run {
         co_await everywhere(connections, request);
     }
 
-    /// Sends one request to every url. False if one could not be reached.
+    /// Sends one request to every url. False if one refused it or could not be reached.
     asio::awaitable<bool> everywhere(std::deque<Client>& connections, const Request& request) {
-        bool reached = true;
+        bool welcome = true;
         const std::size_t count = connections.size(), first = source_.issued() % count;
         std::optional<std::uint64_t> text;
         for (std::size_t i = 0; i < count; ++i) {
@@ -134,10 +132,10 @@ class Run {
                 result.detail = "not the text that the other url gave for the same request";
             }
             if (result.ok()) text = result.text_hash;
-            reached = reached && !result.error.starts_with("connect");
+            welcome = welcome && !result.refused() && !result.error.starts_with("connect");
             record(std::move(result), target);
         }
-        co_return reached;
+        co_return welcome;
     }
 
     void record(Result result, std::size_t target) {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
-#include "tests/sim/ask.hpp"
 #include "tests/sim/token_text.hpp"
 
 namespace load {
 namespace {
+
+/// What a noren-sim cuts max_tokens to, if it is not told otherwise.
+constexpr std::uint32_t k_sim_max_output = 4096;
 
 std::optional<std::uint32_t> number_of(const std::vector<std::string>& lines, std::string_view lower_name) {
     const auto same = [](char wanted, char found) {
@@ -67,9 +69,10 @@ std::string SimText::text_of(std::string_view id, std::uint32_t choice, std::uin
 TextCheck SimText::check(std::string_view id, const std::map<std::uint32_t, std::string>& texts,
                          std::optional<std::uint64_t> reported, std::optional<std::uint32_t> asked) const {
     // The engine cuts what is asked for at its own bound, which we only know the default of.
-    if (asked && *asked > sim::AskLimits{}.max_output) asked.reset();
+    if (asked && *asked > k_sim_max_output) asked.reset();
     std::optional<std::uint32_t> tokens = tokens_ ? tokens_ : asked;
-    if (reported && !texts.empty()) tokens = static_cast<std::uint32_t>(*reported / texts.size());
+    const std::size_t choices = std::max<std::size_t>(1, texts.size());
+    if (reported) tokens = static_cast<std::uint32_t>(*reported / choices);
     TextCheck worst;
     for (const auto& [choice, text] : texts) {
         std::string expected = text_of(id, choice, tokens.value_or(1));
