@@ -46,6 +46,7 @@ TEST_CASE("strings are escaped as RFC 8259 wants it") {
     CHECK(as_json("ラーメン \xf0\x9f\x8d\x9c") == "{\"s\":\"ラーメン \xf0\x9f\x8d\x9c\"}");
 }
 
+/// One for each maximal part of a sequence (Unicode 16, 3.9, table 3-8).
 TEST_CASE("what is no UTF-8 becomes the replacement character") {
     struct Case {
         std::string_view bytes;
@@ -57,8 +58,10 @@ TEST_CASE("what is no UTF-8 becomes the replacement character") {
                       R"(a\ufffdb)"},
                  Case{"\x80", R"(\ufffd)"}, Case{"\xc0\xaf", R"(\ufffd\ufffd)"}, Case{"\xc3", R"(\ufffd)"},
                  Case{"\xe0\x80\x80", R"(\ufffd\ufffd\ufffd)"}, Case{"\xed\xa0\x80", R"(\ufffd\ufffd\ufffd)"},
-                 Case{"\xf4\x90\x80\x80", R"(\ufffd\ufffd\ufffd\ufffd)"},
-                 Case{"\xf0\x9f\x8d", R"(\ufffd\ufffd\ufffd)"},
+                 Case{"\xf4\x90\x80\x80", R"(\ufffd\ufffd\ufffd\ufffd)"}, Case{"\xf0\x9f\x8d", R"(\ufffd)"},
+                 Case{"\xe3\x83"
+                      "a",
+                      R"(\ufffda)"},
                  Case{"\xf5\x80\x80\x80", R"(\ufffd\ufffd\ufffd\ufffd)"});
     CHECK(as_json(c.bytes) == "{\"s\":\"" + std::string(c.text) + "\"}");
 }
