@@ -120,12 +120,9 @@ void ResponseObserver::State::end_of_body() {
     if (format == BodyFormat::sse) sse.finish(*this);
     if (format == BodyFormat::ndjson) ndjson.finish(*this);
     if (format != BodyFormat::json) return;
-    const bool valid = sieve.finish();
-    seen.complete = valid || sieve.overflowed();
-    if (!valid) {
-        if (!sieve.blank()) ++seen.unparsed_events;
-        return;
-    }
+    seen.complete = sieve.finish();
+    if ((!seen.complete && !sieve.blank()) || sieve.overflowed()) ++seen.unparsed_events;
+    if (!seen.complete) return;
     const JsonValue root = sieve.root();
     read(root.is(JsonType::array) ? root.first() : root);
 }
@@ -149,15 +146,14 @@ void ResponseObserver::State::event_end(std::uint64_t start, std::uint64_t end, 
         seen.complete = true;
     } else {
         seen.error = seen.error || named_error;
-        const bool valid = sieve.finish();
-        const JsonValue event = sieve.root();
-        if (valid && event.is(JsonType::object)) {
+        const bool understood = sieve.finish() && sieve.root().is(JsonType::object);
+        if (understood) {
+            const JsonValue event = sieve.root();
             if (has_token(event, memory)) count_token_event(start, end);
             read(event);
             seen.complete = seen.complete || is_end(event);
-        } else if (!sieve.blank()) {
-            ++seen.unparsed_events;
         }
+        if ((!understood && !sieve.blank()) || sieve.overflowed()) ++seen.unparsed_events;
     }
     sieve.reset();
 }
