@@ -127,4 +127,19 @@ void JsonTree::append_text(std::string_view bytes) {
     node.text_size = static_cast<std::uint16_t>(node.text_size + take);
 }
 
+void JsonTree::end_text() {
+    Node& node = nodes_.back();
+    node.whole = true;
+    if (node.text_size < k_max_string) return;
+    const auto from_end = [&](std::size_t i) {
+        return static_cast<unsigned char>(text_[text_.size() - 1 - i]);
+    };
+    std::size_t tail = 0;
+    while (tail < 3 && (from_end(tail) & 0xc0) == 0x80)
+        ++tail;
+    const unsigned char lead = from_end(tail);
+    const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    if (length > tail + 1) node.text_size = static_cast<std::uint16_t>(node.text_size - (tail + 1));
+}
+
 }  // namespace noren::metrics

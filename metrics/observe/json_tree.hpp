@@ -86,7 +86,8 @@ class JsonTree {
     void set_integer(std::uint32_t node, std::int64_t value);
     /// To the text of the last value, which is a string. What is over k_max_string is dropped.
     void append_text(std::string_view bytes);
-    void end_text() { nodes_.back().whole = true; }
+    /// Drops a character that k_max_string has cut in two.
+    void end_text();
 
     bool operator==(const JsonTree&) const = default;
 
