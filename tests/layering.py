@@ -22,6 +22,8 @@ MAY = {
     "proxy/upstream": {"proxy/upstream", "proxy/net", "proxy/http", "config", "metrics/clock.hpp"},
     "tests/sim": {"tests/sim"},
     "tests/bench": {"tests/bench", "tests/sim/token_text.hpp", "proxy", "metrics", "config"},
+    "tests/bench/load": {"tests/bench/load", "tests/sim/token_text.hpp"},
+    "tests/bench/unit": {"tests/bench", "tests/sim"},
     "tests": {"config", "metrics", "proxy", "tests"},
 }
 # Folder -> libraries that have no place in it.

@@ -26,7 +26,7 @@ const JsonSchema& text() {
     static JsonSchema schema;
     // Parts of parts: the schema refers to itself.
     static const bool closed = [] {
-        schema.members = {{"text", &schema}, {"thinking", &schema}};
+        schema = JsonSchema({{"text", &schema}, {"thinking", &schema}});
         return true;
     }();
     static_cast<void>(closed);

@@ -1,8 +1,8 @@
 #include "metrics/observe/json_sieve.hpp"
 
-#include <algorithm>
 #include <array>
-#include <limits>
+#include <bit>
+#include <cstring>
 #include <utility>
 
 namespace noren::metrics {
@@ -10,10 +10,8 @@ namespace {
 
 // Deeper than any answer; Python's own parser gives up at about a thousand.
 constexpr std::size_t k_max_depth = 512;
-constexpr std::size_t k_max_nodes = 4096;
-constexpr std::size_t k_max_text = 64 * 1024;
+constexpr std::size_t k_idle_levels = 64;  // kept between documents
 constexpr std::size_t k_max_key = 64;
-constexpr std::size_t k_max_string = 256;
 
 /// Bytes inside a string that mean something: the quote, the backslash, and controls, which are not allowed
 /// raw.
@@ -25,6 +23,27 @@ constexpr std::array<bool, 256> k_special = [] {
     return table;
 }();
 
+/// The first special byte, or end. Eight bytes at a time where there are so many: most of a body is strings.
+const char* find_special(const char* at, const char* end) {
+    constexpr std::uint64_t k_ones = ~std::uint64_t{0} / 255, k_highs = k_ones * 0x80;
+    // Sets the high bit of every byte below the limit, and maybe of some above the first such: a borrow.
+    const auto below = [](std::uint64_t word, unsigned limit) {
+        return (word - k_ones * limit) & ~word & k_highs;
+    };
+    if constexpr (std::endian::native == std::endian::little) {
+        for (; end - at >= 8; at += 8) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, at, sizeof word);
+            const std::uint64_t special =
+                below(word, 0x20) | below(word ^ (k_ones * '"'), 1) | below(word ^ (k_ones * '\\'), 1);
+            if (special != 0) return at + std::countr_zero(special) / 8;
+        }
+    }
+    while (at != end && !k_special[static_cast<unsigned char>(*at)])
+        ++at;
+    return at;
+}
+
 bool is_blank(char c) {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
@@ -34,62 +53,16 @@ bool is_digit(char c) {
 
 }  // namespace
 
-const JsonSchema::Member* JsonSchema::find(std::string_view key) const {
-    const auto found =
-        std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
-    return found == members.end() ? nullptr : &*found;
-}
-
-// --- values
-
-bool JsonValue::is(JsonType type) const {
-    return sieve_ && sieve_->nodes_[node_].type == type;
-}
-
-JsonValue JsonValue::first() const {
-    if (!sieve_ || sieve_->nodes_[node_].child == JsonSieve::k_none) return {};
-    return {sieve_, sieve_->nodes_[node_].child};
-}
-
-JsonValue JsonValue::next() const {
-    if (!sieve_ || sieve_->nodes_[node_].next == JsonSieve::k_none) return {};
-    return {sieve_, sieve_->nodes_[node_].next};
-}
-
-JsonValue JsonValue::operator[](std::string_view key) const {
-    JsonValue found;
-    if (!is(JsonType::object)) return found;
-    for (JsonValue child = first(); child; child = child.next()) {
-        const JsonSieve::Node& node = sieve_->nodes_[child.node_];
-        if (std::string_view(sieve_->text_).substr(node.key, node.key_size) == key) found = child;
-    }
-    return found;
-}
-
-bool JsonValue::truthy() const {
-    return sieve_ && sieve_->nodes_[node_].truthy;
-}
-
-std::optional<std::int64_t> JsonValue::integer() const {
-    if (!is(JsonType::integer) || !sieve_->nodes_[node_].whole) return std::nullopt;
-    return sieve_->nodes_[node_].value;
-}
-
-std::optional<std::string_view> JsonValue::text() const {
-    if (!is(JsonType::string)) return std::nullopt;
-    const JsonSieve::Node& node = sieve_->nodes_[node_];
-    return std::string_view(sieve_->text_).substr(static_cast<std::size_t>(node.value), node.text_size);
-}
-
-// --- the scanner
-
 void JsonSieve::reset() {
     state_ = State::value;
+    if (levels_.capacity() > k_idle_levels) std::vector<Level>().swap(levels_);
     levels_.clear();
-    nodes_.clear();
-    text_.clear();
+    tree_.clear();
     overflowed_ = false;
+    key_.clear();
+    key_overlong_ = false;
     member_ = nullptr;
+    high_surrogate_ = 0;
 }
 
 void JsonSieve::feed(std::string_view bytes) {
@@ -102,11 +75,20 @@ void JsonSieve::feed(std::string_view bytes) {
             case State::string:
                 at = scan_string(at, end);
                 break;
+            case State::escape:
+                escaped(*at++);
+                break;
+            case State::hex:
+                hex_digit(*at++);
+                break;
             case State::number:
                 at = scan_number(at, end);
                 break;
+            case State::literal:
+                at = scan_literal(at, end);
+                break;
             default:
-                step(*at++);
+                at = scan_structure(at, end);
                 break;
         }
     }
@@ -114,52 +96,75 @@ void JsonSieve::feed(std::string_view bytes) {
 
 bool JsonSieve::finish() {
     if (state_ == State::number) end_number();
-    return state_ == State::after_value && levels_.empty() && !overflowed_;
+    return state_ == State::after_value && levels_.empty();
 }
 
-/// Everything but the insides of strings and numbers, which come in runs.
-void JsonSieve::step(char c) {
-    switch (state_) {
-        case State::escape:
-            return escaped(c);
-        case State::hex:
-            return hex_digit(c);
-        case State::literal:
-            return literal_step(c);
-        default:
-            break;
+/// What stands between strings, numbers and literals.
+const char* JsonSieve::scan_structure(const char* at, const char* end) {
+    while (at != end) {
+        const char c = *at++;
+        if (is_blank(c)) continue;
+        switch (state_) {
+            case State::after_value:
+                after_value(c);
+                break;
+            case State::colon:
+                if (c != ':') return fail(), at;
+                state_ = State::value;
+                break;
+            case State::first_key:
+            case State::key:
+                if (c == '"') return begin_string(true), at;
+                if (c != '}' || state_ == State::key) return fail(), at;
+                close(true);
+                break;
+            case State::first_element:
+            case State::value:
+                if (c == ']' && state_ == State::first_element) {
+                    close(false);
+                    break;
+                }
+                begin_value(c);
+                if (c != '{' && c != '[') return at;
+                break;
+            default:
+                return at - 1;  // failed, or the insides of a scalar
+        }
     }
-    if (is_blank(c)) return;
-    switch (state_) {
-        case State::first_element:
-            if (c == ']') return close(false);
-            [[fallthrough]];
-        case State::value:
-            if (c == '"') return begin_string(false);
-            if (c == '{') return open(true);
-            if (c == '[') return open(false);
-            if (c == '-' || is_digit(c)) return begin_number(c);
-            return begin_literal(c);
-        case State::first_key:
-            if (c == '}') return close(true);
-            [[fallthrough]];
-        case State::key:
-            return c == '"' ? begin_string(true) : fail();
-        case State::colon:
-            if (c != ':') return fail();
-            state_ = State::value;
-            return;
-        case State::after_value:
-            if (levels_.empty()) return fail();
-            if (c == ',') {
-                state_ = levels_.back().is_object ? State::key : State::value;
-                return;
-            }
-            if (c == '}') return close(true);
-            if (c == ']') return close(false);
-            return fail();
+    return at;
+}
+
+void JsonSieve::begin_value(char c) {
+    switch (c) {
+        case '"':
+            return begin_string(false);
+        case '{':
+            return open(true);
+        case '[':
+            return open(false);
+        case 't':
+            return begin_literal("true");
+        case 'f':
+            return begin_literal("false");
+        case 'n':
+            return begin_literal("null");
+        case 'N':
+            return begin_literal("NaN");
+        case 'I':
+            return begin_literal("Infinity");
         default:
-            return fail();
+            return c == '-' || is_digit(c) ? begin_number(c) : fail();
+    }
+}
+
+void JsonSieve::after_value(char c) {
+    if (levels_.empty()) return fail();
+    if (c == ',') {
+        state_ = levels_.back().is_object ? State::key : State::value;
+    } else if (c == '}' || c == ']') {
+        close(c == '}');
+    } else {
+        fail();
     }
 }
 
@@ -167,37 +172,23 @@ void JsonSieve::step(char c) {
 bool JsonSieve::keeping() const {
     if (levels_.empty()) return true;
     const Level& level = levels_.back();
-    if (level.node == k_none) return false;
+    if (level.node == JsonTree::k_none) return false;
     if (level.is_object) return member_ != nullptr;
     if (level.schema == nullptr) return false;
     // Of a document that is an array, as some engines answer, the first element stands for all.
-    return levels_.size() > 1 || nodes_[level.node].child == k_none;
+    return levels_.size() > 1 || !tree_.has_children(level.node);
 }
 
-std::uint32_t JsonSieve::add_node(JsonType type, bool truthy) {
-    if (!levels_.empty() && !levels_.back().is_object && levels_.back().node != k_none)
-        nodes_[levels_.back().node].truthy = true;
-    if (!keeping()) return k_none;
-    if (nodes_.size() >= k_max_nodes || text_.size() >= k_max_text) {
+std::uint32_t JsonSieve::add(JsonType type, bool truthy) {
+    if (levels_.empty()) return tree_.add(JsonTree::k_none, nullptr, type, truthy);
+    const Level& level = levels_.back();
+    if (!level.is_object && level.node != JsonTree::k_none) tree_.set_truthy(level.node);
+    if (!keeping()) return JsonTree::k_none;
+    if (!tree_.has_room(level.in_array)) {
         overflowed_ = true;
-        return k_none;
+        return JsonTree::k_none;
     }
-    Node node;
-    node.type = type;
-    node.truthy = truthy;
-    const auto index = static_cast<std::uint32_t>(nodes_.size());
-    if (!levels_.empty()) {
-        if (levels_.back().is_object) {
-            node.key = static_cast<std::uint32_t>(text_.size());
-            node.key_size = static_cast<std::uint8_t>(member_->key.size());
-            text_.append(member_->key);
-        }
-        Node& parent = nodes_[levels_.back().node];
-        (parent.child == k_none ? parent.child : nodes_[parent.last_child].next) = index;
-        parent.last_child = index;
-    }
-    nodes_.push_back(node);
-    return index;
+    return tree_.add(level.node, member_, type, truthy);
 }
 
 void JsonSieve::open(bool is_object) {
@@ -205,8 +196,10 @@ void JsonSieve::open(bool is_object) {
     const JsonSchema* below = schema_;
     if (!levels_.empty())
         below = levels_.back().is_object ? (member_ ? member_->schema : nullptr) : levels_.back().schema;
-    const std::uint32_t node = add_node(is_object ? JsonType::object : JsonType::array, false);
-    levels_.push_back({is_object, node, node == k_none ? nullptr : below});
+    const bool in_array = !is_object || (!levels_.empty() && levels_.back().in_array);
+    const std::uint32_t node = add(is_object ? JsonType::object : JsonType::array, false);
+    levels_.push_back({is_object, in_array, node, node == JsonTree::k_none ? nullptr : below});
+    member_ = nullptr;
     state_ = is_object ? State::first_key : State::first_element;
 }
 
@@ -225,32 +218,27 @@ void JsonSieve::value_done() {
 
 void JsonSieve::begin_string(bool is_key) {
     in_key_ = is_key;
-    high_surrogate_ = 0;
     state_ = State::string;
     if (is_key) {
-        key_.clear();
-        key_overlong_ = false;
-        if (levels_.back().node != k_none) nodes_[levels_.back().node].truthy = true;
-        kept_string_ = levels_.back().schema != nullptr;
-        return;
+        const Level& level = levels_.back();
+        if (level.node != JsonTree::k_none) tree_.set_truthy(level.node);
+        keep_string_ = level.schema != nullptr;
+    } else {
+        keep_string_ = add(JsonType::string, false) != JsonTree::k_none;
     }
-    string_truthy_ = false;
-    const std::uint32_t node = add_node(JsonType::string, false);
-    kept_string_ = node != k_none;
-    if (kept_string_) nodes_[node].value = static_cast<std::int64_t>(text_.size());
-    string_begin_ = static_cast<std::uint32_t>(text_.size());
 }
 
 const char* JsonSieve::scan_string(const char* at, const char* end) {
     const char* const begin = at;
-    while (at != end && !k_special[static_cast<unsigned char>(*at)])
-        ++at;
-    if (at != begin) {
-        settle_surrogate();
-        capture({begin, static_cast<std::size_t>(at - begin)});
-    }
-    if (at == end) return at;
+    at = find_special(at, end);
+    const std::string_view run(begin, static_cast<std::size_t>(at - begin));
+    if (at == end) return capture(run), at;
     const char c = *at++;
+    if (c == '"' && in_key_ && key_.empty() && high_surrogate_ == 0) {
+        end_key(run);  // a key in one part, as nearly all are
+        return at;
+    }
+    capture(run);
     if (c == '"') {
         end_string();
     } else if (c == '\\') {
@@ -262,30 +250,25 @@ const char* JsonSieve::scan_string(const char* at, const char* end) {
 }
 
 void JsonSieve::capture(std::string_view bytes) {
-    string_truthy_ = true;
-    if (!kept_string_) return;
-    if (in_key_) {
-        key_overlong_ = key_overlong_ || key_.size() + bytes.size() > k_max_key;
-        if (!key_overlong_) key_.append(bytes);
-        return;
-    }
-    const std::size_t have = text_.size() - string_begin_;
-    if (have < k_max_string) text_.append(bytes.substr(0, k_max_string - have));
+    if (bytes.empty() || !keep_string_) return;
+    settle_surrogate();
+    if (!in_key_) return tree_.append_text(bytes);
+    key_overlong_ = key_overlong_ || key_.size() + bytes.size() > k_max_key;
+    if (!key_overlong_) key_.append(bytes);
 }
 
 void JsonSieve::end_string() {
     settle_surrogate();
-    if (in_key_) {
-        const JsonSchema* schema = levels_.back().schema;
-        member_ = schema && !key_overlong_ ? schema->find(key_) : nullptr;
-        state_ = State::colon;
-        return;
-    }
-    if (kept_string_) {
-        nodes_.back().truthy = string_truthy_;
-        nodes_.back().text_size = static_cast<std::uint16_t>(text_.size() - string_begin_);
-    }
+    if (in_key_) return end_key(key_);
+    if (keep_string_) tree_.end_text();
     value_done();
+}
+
+void JsonSieve::end_key(std::string_view key) {
+    member_ = keep_string_ && !key_overlong_ ? levels_.back().schema->find(key) : nullptr;
+    key_.clear();
+    key_overlong_ = false;
+    state_ = State::colon;
 }
 
 void JsonSieve::escaped(char c) {
@@ -300,7 +283,6 @@ void JsonSieve::escaped(char c) {
     }
     const std::size_t which = k_from.find(c);
     if (which == std::string_view::npos) return fail();
-    settle_surrogate();
     capture(k_to.substr(which, 1));
 }
 
@@ -325,7 +307,6 @@ void JsonSieve::hex_digit(char c) {
     settle_surrogate();
     if (hex_value_ >= 0xd800 && hex_value_ <= 0xdbff) {
         high_surrogate_ = hex_value_;
-        string_truthy_ = true;
     } else {
         append_code_point(hex_value_);
     }
@@ -357,133 +338,60 @@ void JsonSieve::append_code_point(std::uint32_t code) {
     capture({bytes.data(), size});
 }
 
-// --- numbers: -? (0 | [1-9][0-9]*) (. [0-9]+)? ([eE] [+-]? [0-9]+)?
+// --- numbers
 
 void JsonSieve::begin_number(char c) {
-    negative_ = c == '-';
-    nonzero_ = c >= '1' && c <= '9';
-    too_big_ = false;
-    whole_ = true;
-    magnitude_ = negative_ ? 0 : static_cast<std::uint64_t>(c - '0');
-    part_ = negative_ ? NumberPart::minus : c == '0' ? NumberPart::zero : NumberPart::integer;
+    number_.begin(c);
     state_ = State::number;
 }
 
 const char* JsonSieve::scan_number(const char* at, const char* end) {
-    for (; at != end; ++at) {
-        const char c = *at;
-        const bool digit = is_digit(c);
-        switch (part_) {
-            case NumberPart::minus:
-                if (c == 'I') {  // -Infinity
-                    literal_ = "Infinity";
-                    literal_at_ = 1;
-                    state_ = State::literal;
-                    return at + 1;
-                }
-                if (!digit) return fail(), at;
-                part_ = c == '0' ? NumberPart::zero : NumberPart::integer;
-                break;
-            case NumberPart::zero:
-            case NumberPart::integer:
-                if (digit && part_ == NumberPart::integer) break;
-                if (c == '.') {
-                    part_ = NumberPart::point;
-                } else if (c == 'e' || c == 'E') {
-                    part_ = NumberPart::e;
-                } else {
-                    return end_number(), at;
-                }
-                whole_ = false;
-                continue;
-            case NumberPart::point:
-                if (!digit) return fail(), at;
-                part_ = NumberPart::fraction;
-                break;
-            case NumberPart::fraction:
-                if (c == 'e' || c == 'E') {
-                    part_ = NumberPart::e;
-                    continue;
-                }
-                if (!digit) return end_number(), at;
-                break;
-            case NumberPart::e:
-                if (c == '+' || c == '-') {
-                    part_ = NumberPart::e_sign;
-                    continue;
-                }
-                [[fallthrough]];
-            case NumberPart::e_sign:
-                if (!digit) return fail(), at;
-                part_ = NumberPart::exponent;
-                continue;
-            case NumberPart::exponent:
-                if (!digit) return end_number(), at;
-                continue;
-        }
-        nonzero_ = nonzero_ || c != '0';
-        if (!whole_) continue;
-        const auto value = static_cast<std::uint64_t>(c - '0');
-        too_big_ = too_big_ || magnitude_ > (std::numeric_limits<std::int64_t>::max() - value) / 10;
-        if (!too_big_) magnitude_ = magnitude_ * 10 + value;
+    at = number_.scan(at, end);
+    if (at == end) return at;
+    if (*at == 'I' && number_.only_minus()) {
+        begin_literal("Infinity");
+        return at + 1;
     }
+    end_number();
     return at;
 }
 
 void JsonSieve::end_number() {
-    const bool complete = part_ == NumberPart::zero || part_ == NumberPart::integer ||
-                          part_ == NumberPart::fraction || part_ == NumberPart::exponent;
-    if (!complete) return fail();
-    const std::uint32_t node = add_node(whole_ ? JsonType::integer : JsonType::number, nonzero_);
-    if (node != k_none && whole_ && !too_big_) {
-        const auto magnitude = static_cast<std::int64_t>(magnitude_);
-        nodes_[node].value = negative_ ? -magnitude : magnitude;
-        nodes_[node].whole = true;
-    }
+    if (!number_.complete()) return fail();
+    const std::uint32_t node =
+        add(number_.is_integer() ? JsonType::integer : JsonType::number, !number_.is_zero());
+    if (node != JsonTree::k_none)
+        if (const auto value = number_.value()) tree_.set_integer(node, *value);
     value_done();
 }
 
 // --- true, false, null, NaN, Infinity
 
-void JsonSieve::begin_literal(char c) {
-    switch (c) {
-        case 't':
-            literal_ = "true";
-            break;
-        case 'f':
-            literal_ = "false";
-            break;
-        case 'n':
-            literal_ = "null";
-            break;
-        case 'N':
-            literal_ = "NaN";
-            break;
-        case 'I':
-            literal_ = "Infinity";
-            break;
-        default:
-            return fail();
-    }
+void JsonSieve::begin_literal(std::string_view literal) {
+    literal_ = literal;
     literal_at_ = 1;
     state_ = State::literal;
 }
 
-void JsonSieve::literal_step(char c) {
-    if (c != literal_[literal_at_]) return fail();
-    if (++literal_at_ < literal_.size()) return;
+const char* JsonSieve::scan_literal(const char* at, const char* end) {
+    while (at != end) {
+        if (*at++ != literal_[literal_at_]) return fail(), at;
+        if (++literal_at_ == literal_.size()) return end_literal(), at;
+    }
+    return at;
+}
+
+void JsonSieve::end_literal() {
     switch (literal_.front()) {
         case 't':
-            add_node(JsonType::boolean, true);
-            break;
         case 'f':
-            add_node(JsonType::boolean, false);
+            add(JsonType::boolean, literal_.front() == 't');
             break;
         case 'n':
-            add_node(JsonType::null, false);
+            add(JsonType::null, false);
             break;
         default:
-            add_node(JsonType::number, true);
+            add(JsonType::number, true);
             break;
     }
     value_done();

@@ -53,10 +53,17 @@ class DoneMarker {
         }
     }
     bool seen() const { return at_ == k_word.size(); }
+    bool operator==(const DoneMarker&) const = default;
 
   private:
     static constexpr std::string_view k_word = "[DONE]";
     std::size_t at_ = 0;
+};
+
+/// Where the end offsets go, which is no part of what was seen.
+struct OffsetRecord {
+    std::vector<std::uint64_t>* offsets = nullptr;
+    bool operator==(const OffsetRecord&) const { return true; }
 };
 
 void keep_last(std::optional<std::int64_t>& kept, const std::optional<std::int64_t>& newer) {
@@ -80,6 +87,8 @@ struct ResponseObserver::State final : EventSink {
     void count_token_event(std::uint64_t start, std::uint64_t end);
     Observation settled() const;
 
+    bool operator==(const State&) const = default;
+
     BodyFormat format;
     Observation seen;
     UsageReport usage;
@@ -89,10 +98,9 @@ struct ResponseObserver::State final : EventSink {
     NdjsonFramer ndjson;
     DoneMarker done_marker;
     StreamMemory memory;
-    std::uint32_t fresh = 0;
     bool last_was_token = false;
     bool finished = false;
-    std::vector<std::uint64_t>* offsets = nullptr;
+    OffsetRecord record;
 };
 
 ResponseObserver::State::State(int status, std::string_view content_type, std::string_view content_encoding)
@@ -120,12 +128,9 @@ void ResponseObserver::State::end_of_body() {
     if (format == BodyFormat::sse) sse.finish(*this);
     if (format == BodyFormat::ndjson) ndjson.finish(*this);
     if (format != BodyFormat::json) return;
-    const bool valid = sieve.finish();
-    seen.complete = valid || sieve.overflowed();
-    if (!valid) {
-        if (!sieve.blank()) ++seen.unparsed_events;
-        return;
-    }
+    seen.complete = sieve.finish();
+    if ((!seen.complete && !sieve.blank()) || sieve.overflowed()) ++seen.unparsed_events;
+    if (!seen.complete) return;
     const JsonValue root = sieve.root();
     read(root.is(JsonType::array) ? root.first() : root);
 }
@@ -149,15 +154,14 @@ void ResponseObserver::State::event_end(std::uint64_t start, std::uint64_t end, 
         seen.complete = true;
     } else {
         seen.error = seen.error || named_error;
-        const bool valid = sieve.finish();
-        const JsonValue event = sieve.root();
-        if (valid && event.is(JsonType::object)) {
+        const bool understood = sieve.finish() && sieve.root().is(JsonType::object);
+        if (understood) {
+            const JsonValue event = sieve.root();
             if (has_token(event, memory)) count_token_event(start, end);
             read(event);
             seen.complete = seen.complete || is_end(event);
-        } else if (!sieve.blank()) {
-            ++seen.unparsed_events;
         }
+        if ((!understood && !sieve.blank()) || sieve.overflowed()) ++seen.unparsed_events;
     }
     sieve.reset();
 }
@@ -165,17 +169,16 @@ void ResponseObserver::State::event_end(std::uint64_t start, std::uint64_t end, 
 void ResponseObserver::State::event_end_moved() {
     if (!last_was_token) return;
     if (seen.token_events == 1) ++*seen.first_token_event_offset;
-    if (offsets && !offsets->empty()) ++offsets->back();
+    if (record.offsets && !record.offsets->empty()) ++record.offsets->back();
 }
 
 void ResponseObserver::State::count_token_event(std::uint64_t start, std::uint64_t end) {
     last_was_token = true;
-    ++fresh;
     if (++seen.token_events == 1) {
         seen.first_token_event_start = start;
         seen.first_token_event_offset = end;
     }
-    if (offsets) offsets->push_back(end);
+    if (record.offsets) record.offsets->push_back(end);
 }
 
 void ResponseObserver::State::read(const JsonValue& object) {
@@ -222,27 +225,35 @@ ResponseObserver::~ResponseObserver() = default;
 ResponseObserver::ResponseObserver(ResponseObserver&&) noexcept = default;
 ResponseObserver& ResponseObserver::operator=(ResponseObserver&&) noexcept = default;
 
+ResponseObserver::ResponseObserver(const ResponseObserver& other)
+    : state_(std::make_unique<State>(*other.state_)) {
+    state_->record = {};
+}
+bool ResponseObserver::operator==(const ResponseObserver& other) const {
+    return *state_ == *other.state_;
+}
+
 std::uint32_t ResponseObserver::feed(std::string_view bytes) noexcept {
     State& s = *state_;
-    s.fresh = 0;
+    const std::uint64_t before = s.seen.token_events;
     try {
         s.feed(bytes);
     } catch (const std::bad_alloc&) {
         s.degrade();
     }
-    return s.fresh;
+    return static_cast<std::uint32_t>(s.seen.token_events - before);
 }
 
 std::uint32_t ResponseObserver::finish() noexcept {
     State& s = *state_;
-    s.fresh = 0;
+    const std::uint64_t before = s.seen.token_events;
     if (std::exchange(s.finished, true)) return 0;
     try {
         s.end_of_body();
     } catch (const std::bad_alloc&) {
         s.degrade();
     }
-    return s.fresh;
+    return static_cast<std::uint32_t>(s.seen.token_events - before);
 }
 
 Observation ResponseObserver::observation() const {
@@ -252,7 +263,7 @@ std::uint64_t ResponseObserver::token_events() const noexcept {
     return state_->seen.token_events;
 }
 void ResponseObserver::record_offsets(std::vector<std::uint64_t>* offsets) noexcept {
-    state_->offsets = offsets;
+    state_->record.offsets = offsets;
 }
 
 }  // namespace noren::metrics

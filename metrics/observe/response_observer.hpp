@@ -30,6 +30,8 @@ struct Observation {
     std::optional<std::int64_t> reasoning_tokens;
     std::optional<std::string> model;
     std::optional<std::string> finish_reason;
+
+    bool operator==(const Observation&) const = default;
 };
 
 /// Sans-IO: bytes in, counts out. Never throws, never delays or changes a byte, memory bounded whatever
@@ -42,6 +44,12 @@ class ResponseObserver {
     ~ResponseObserver();
     ResponseObserver(ResponseObserver&&) noexcept;
     ResponseObserver& operator=(ResponseObserver&&) noexcept;
+
+    /// For tools and tests: one that goes on from here by itself.
+    ResponseObserver(const ResponseObserver& other);
+    ResponseObserver& operator=(const ResponseObserver&) = delete;
+    /// For tools and tests: both have seen the same, and would see the same in whatever follows.
+    bool operator==(const ResponseObserver& other) const;
 
     /// Body bytes in order (transfer coding removed), cut anywhere. Returns how many token events they
     /// completed.

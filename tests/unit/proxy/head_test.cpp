@@ -262,6 +262,10 @@ TEST_CASE("the size limit counts the head to its last byte") {
           414);
     CHECK(request_verdict("GET /" + std::string(200, 'x'), {100, 16}) == 414);
     CHECK(request_verdict("GET / HTTP/1.1\r\nX: " + std::string(200, 'x'), {100, 16}) == 431);
+    // An unfinished head is refused with the first byte too many, not later.
+    const std::string unfinished = "GET / HTTP/1.1\r\nX: " + std::string(81, 'x');
+    CHECK(request_verdict(unfinished, {unfinished.size(), 16}) == 1);
+    CHECK(request_verdict(unfinished, {unfinished.size() - 1, 16}) == 431);
     // What is behind the head does not count.
     CHECK(request_verdict(head + std::string(9999, 'b'), {head.size(), 16}) == 0);
 }
