@@ -153,12 +153,16 @@ class Noren(Process):
     def metrics(self):
         return Metrics(f"http://127.0.0.1:{self.ops}/metrics")
 
+    def exchanges(self):
+        """The access log so far."""
+        lines = self.out_path.read_text(errors="replace").splitlines(keepends=True)
+        entries = [json.loads(line) for line in lines if line.endswith("}\n")]
+        return [entry for entry in entries if entry["msg"] == "exchange"]
+
     def recorded(self, request_id):
         """The access log's line of a request."""
-        def line():
-            for text in self.out_path.read_text(errors="replace").splitlines():
-                if f'"{request_id}"' in text and (entry := json.loads(text)).get("msg") == "exchange":
-                    return entry
-            return self.alive() and None
+        def entry():
+            self.alive()
+            return next((e for e in self.exchanges() if e["request_id"] == request_id), None)
 
-        return wait_for(f"noren logs {request_id}", line)
+        return wait_for(f"noren logs {request_id}", entry)
