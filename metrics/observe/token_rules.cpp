@@ -83,7 +83,7 @@ bool cohere_has_token(const JsonValue& event) {
 bool sglang_has_token(const JsonValue& event, StreamMemory& memory) {
     const auto count = event["meta_info"]["completion_tokens"].integer();
     if (!count) return has_text(event["text"]);
-    const std::int64_t choice = event["index"].integer().value_or(0);
+    const std::int64_t choice = choice_index(event);
     if (memory.completion_tokens.size() >= StreamMemory::k_max_choices &&
         !memory.completion_tokens.contains(choice))
         return false;
