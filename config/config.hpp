@@ -53,7 +53,7 @@ struct Admission {
 struct Downstream {
     Bytes buffer = 256 * 1024;         ///< read ahead of a slow reader, so the engine is freed; 16KiB..1GiB
     Duration stall_timeout{60'000};    ///< a client that takes no byte for so long is cut; 0 = never
-    Bytes request_buffer = 64 * 1024;  ///< request body held before admission and for a retry; 4KiB..64MiB
+    Bytes request_buffer = 256 * 1024;  ///< request body held before admission and for a retry; 4KiB..64MiB
     Bytes max_head = 32 * 1024;        ///< request line and fields together; 8KiB..63KiB
     std::uint32_t max_fields = 128;    ///< header fields of a request; 16..1000
     Bytes max_body = 1024ull * 1024 * 1024;  ///< request body; 0 = unlimited

@@ -1,9 +1,12 @@
 #include "metrics/access_log.hpp"
 
 #include <array>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
+#include <system_error>
 
 #include "metrics/utf8.hpp"
 
@@ -65,9 +68,12 @@ JsonLine& JsonLine::add(std::string_view name, bool value) {
 
 JsonLine& JsonLine::add(std::string_view name, double value) {
     key(name);
-    std::array<char, 64> digits{};
-    std::snprintf(digits.data(), digits.size(), "%.3f", value);
-    text_.append(digits.data());
+    // to_chars knows no locale: the decimal point is a point. JSON has no word for what is not finite.
+    std::array<char, 32> digits{};
+    const auto end =
+        std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed, 3);
+    const bool fits = std::isfinite(value) && end.ec == std::errc();
+    text_.append(fits ? std::string_view(digits.data(), end.ptr) : std::string_view("null"));
     return *this;
 }
 

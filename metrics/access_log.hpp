@@ -18,7 +18,7 @@ class JsonLine {
     JsonLine& add(std::string_view key, std::string_view value);
     JsonLine& add(std::string_view key, std::int64_t value);
     JsonLine& add(std::string_view key, bool value);
-    /// Milliseconds or a rate: three decimals.
+    /// Milliseconds or a rate: three decimals; null if it is not finite or has over 27 digits.
     JsonLine& add(std::string_view key, double value);
     template <typename T>
     JsonLine& add(std::string_view key, const std::optional<T>& value) {

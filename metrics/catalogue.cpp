@@ -1,5 +1,8 @@
 #include "metrics/catalogue.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace noren::metrics {
 
 using prometheus::BuildCounter;
@@ -21,6 +24,11 @@ Buckets itl() {
 Buckets duration() {
     return {.05, .1, .2, .3, .5, .8, 1,  1.5, 2,   2.5, 3.5, 5,   7.5, 10,
             15,  20, 30, 40, 50, 60, 90, 120, 180, 240, 480, 960, 1920};
+}
+Buckets stage() {
+    Buckets bounds = ttft();
+    bounds.insert(bounds.end(), {960, 1920});
+    return bounds;
 }
 Buckets queue() {
     return {.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300};
@@ -53,15 +61,10 @@ prometheus::Gauge& gauge(Registry& registry, const char* name, const char* help)
     return BuildGauge().Name(name).Help(help).Register(registry).Add({});
 }
 
-/// Creates the series of a bounded label, so that they are there at 0.
-template <typename Names>
-CounterFamily& with_values(CounterFamily& family, const char* label, const Names& names) {
-    for (const std::string_view name : names)
-        family.Add({{label, std::string(name)}});
-    return family;
+template <std::size_t n>
+std::vector<std::string_view> all_of(const std::array<std::string_view, n>& names) {
+    return {names.begin(), names.end()};
 }
-
-using Words = std::vector<std::string_view>;
 
 }  // namespace
 
@@ -122,49 +125,57 @@ ProcessWide::ProcessWide(Registry& r)
       awaiting_first_token(
           gauge(r, "noren_awaiting_first_token_requests",
                 "Admitted requests without output yet: in the engine's own queue, or in prefill")),
-      rejections(
-          with_values(counter(r, "noren_queue_rejections_total", "Requests that noren refused a place"),
-                      "reason", Words{"full", "timeout", "shutdown"})),
-      upstream_errors(
-          with_values(counter(r, "noren_upstream_errors_total", "What went wrong on the engine's side"),
-                      "reason", Words{"connect", "reset", "timeout", "tls", "protocol", "http_5xx"})),
+      disconnects(counter(r, "noren_client_disconnects_total",
+                          "Clients that left before their answer was whole, by where the request was"),
+                  "phase", all_of(k_phase_names)),
+      failures(counter(r, "noren_failures_total",
+                       "Requests that noren refused or ended itself, by the word in x-noren-reason"),
+               "reason", all_of(k_failure_reasons)),
+      rejections(counter(r, "noren_queue_rejections_total", "Requests that noren refused a place"), "reason",
+                 {"full", "timeout", "shutdown"}),
+      upstream_errors(counter(r, "noren_upstream_errors_total", "What went wrong on the engine's side"),
+                      "reason", {"connect", "reset", "timeout", "tls", "protocol", "http_5xx"}),
       upstream_connects(
-          with_values(counter(r, "noren_upstream_connects_total", "New connections to the engine"), "result",
-                      Words{"ok", "error"})),
-      received_bytes(with_values(counter(r, "noren_received_bytes_total", "Body bytes received"), "side",
-                                 Words{"client", "upstream"})),
-      sent_bytes(with_values(counter(r, "noren_sent_bytes_total", "Body bytes sent"), "side",
-                             Words{"client", "upstream"})),
+          counter(r, "noren_upstream_connects_total", "Connections to the engine that were tried"), "result",
+          {"ok", "error"}),
+      received_bytes(
+          counter(r, "noren_received_bytes_total", "Body bytes received, by the side they came from"), "side",
+          {"client", "upstream"}),
+      sent_bytes(counter(r, "noren_sent_bytes_total", "Body bytes sent, by the side they went to"), "side",
+                 {"client", "upstream"}),
       parse_errors(counter(r, "noren_stream_parse_errors_total",
                            "Events that were relayed but not understood: no JSON object, or over a bound")
                        .Add({})),
-      unobserved(with_values(counter(r, "noren_unobserved_responses_total",
-                                     "Answers of generating requests that could not be looked into"),
-                             "reason", Words{"encoding"})),
+      unobserved(counter(r, "noren_unobserved_responses_total",
+                         "Answers of generating requests that could not be looked into"),
+                 "reason", {"encoding"}),
       model_overflow(counter(r, "noren_metrics_label_overflow_total",
                              "Requests counted under model other because all label values were taken")
                          .Add({{"label", "model"}})),
       reload_ok(gauge(r, "noren_config_last_reload_successful", "1 if the last load of the config was good")),
       reload_time(gauge(r, "noren_config_last_reload_success_timestamp_seconds",
-                        "When a config was last taken over")),
-      reloads(with_values(counter(r, "noren_config_reloads_total", "Reloads tried since start"), "result",
-                          Words{"ok", "error"})),
+                        "When a config was last taken over, in seconds since the epoch")),
+      reloads(counter(r, "noren_config_reloads_total", "Reloads tried since start"), "result",
+              {"ok", "error"}),
       restart_required(gauge(r, "noren_config_restart_required",
                              "1 if the file differs from what runs in a key that needs a restart")) {
     auto& stage_family =
         histogram(r, "noren_request_stage_seconds",
-                  "Where a request's time went; its stages add up to noren_request_duration_seconds");
+                  "Where a request's time went, in seconds; the stages of all requests add up to "
+                  "noren_request_duration_seconds");
     for (std::size_t i = 0; i < k_stage_count; ++i)
-        stages[i] = &stage_family.Add({{"stage", std::string(k_stage_names[i])}}, buckets::duration());
-    auto& disconnect_family =
-        counter(r, "noren_client_disconnects_total",
-                "Clients that left before their answer was whole, by where the request was");
-    for (std::size_t i = 0; i < disconnects.size(); ++i)
-        disconnects[i] = &disconnect_family.Add({{"phase", std::string(k_phase_names[i])}});
-    auto& failure_family =
-        counter(r, "noren_failures_total", "Exchanges that noren ended, by its own reason");
-    for (std::size_t i = 0; i < failures.size(); ++i)
-        failures[i] = &failure_family.Add({{"reason", std::string(k_failure_reasons[i])}});
+        stages[i] = &stage_family.Add({{"stage", std::string(k_stage_names[i])}}, buckets::stage());
+}
+
+CounterSet::CounterSet(CounterFamily& family, const char* label, std::vector<std::string_view> values)
+    : values_(std::move(values)) {
+    for (const std::string_view value : values_)
+        counters_.push_back(&family.Add({{label, std::string(value)}}));
+}
+
+void CounterSet::add(std::string_view value, double by) {
+    const auto known = std::find(values_.begin(), values_.end(), value);
+    if (known != values_.end()) counters_[static_cast<std::size_t>(known - values_.begin())]->Increment(by);
 }
 
 }  // namespace noren::metrics

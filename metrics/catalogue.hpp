@@ -28,6 +28,8 @@ Buckets ttft();
 /// From 0.5 ms, where OpenTelemetry's start at 10 ms: a fast decode step is 3 ms.
 Buckets itl();
 Buckets duration();
+/// A stage may be a fraction of a millisecond (queue, connect) or most of a long answer (decode).
+Buckets stage();
 Buckets queue();
 Buckets connect();
 Buckets overhead();
@@ -46,6 +48,9 @@ inline constexpr std::array<std::string_view, 5> k_phase_names = {"upload", "que
                                                                   "decode"};
 inline constexpr std::array<std::string_view, 6> k_finish_reasons = {"stop",           "length", "tool_calls",
                                                                      "content_filter", "other",  "none"};
+/// How noren_request_duration_seconds folds the outcomes.
+enum class Folded : unsigned char { ok, error, cancelled };
+inline constexpr std::array<std::string_view, 3> k_folded_names = {"ok", "error", "cancelled"};
 /// Words of x-noren-reason (the proxy's Reason), as labels.
 inline constexpr std::array<std::string_view, 15> k_failure_reasons = {
     "client_closed",    "bad_request",    "head_timeout",     "body_timeout",      "body_too_large",
@@ -86,6 +91,20 @@ struct ModelFamilies {
     CounterFamily& finish_reasons;
 };
 
+/// The counters of one family with one label of few, known values, all there from the start.
+class CounterSet {
+  public:
+    /// values: of static storage.
+    CounterSet(CounterFamily& family, const char* label, std::vector<std::string_view> values);
+
+    /// A value that is not in the set (the empty one, say) is not counted.
+    void add(std::string_view value, double by = 1);
+
+  private:
+    std::vector<std::string_view> values_;
+    std::vector<prometheus::Counter*> counters_;
+};
+
 /// Series of the whole process, each resolved once.
 struct ProcessWide {
     explicit ProcessWide(prometheus::Registry& registry);
@@ -97,19 +116,19 @@ struct ProcessWide {
     std::array<prometheus::Histogram*, k_stage_count> stages{};
     prometheus::Gauge& inflight;
     prometheus::Gauge& awaiting_first_token;
-    std::array<prometheus::Counter*, k_phase_names.size()> disconnects{};
-    std::array<prometheus::Counter*, k_failure_reasons.size()> failures{};
-    CounterFamily& rejections;
-    CounterFamily& upstream_errors;
-    CounterFamily& upstream_connects;
-    CounterFamily& received_bytes;
-    CounterFamily& sent_bytes;
+    CounterSet disconnects;        ///< by phase
+    CounterSet failures;           ///< by reason
+    CounterSet rejections;         ///< by reason
+    CounterSet upstream_errors;    ///< by reason
+    CounterSet upstream_connects;  ///< by result
+    CounterSet received_bytes;     ///< by side
+    CounterSet sent_bytes;         ///< by side
     prometheus::Counter& parse_errors;
-    CounterFamily& unobserved;
+    CounterSet unobserved;  ///< by reason
     prometheus::Counter& model_overflow;
     prometheus::Gauge& reload_ok;
     prometheus::Gauge& reload_time;
-    CounterFamily& reloads;
+    CounterSet reloads;  ///< by result
     prometheus::Gauge& restart_required;
 };
 

@@ -26,19 +26,20 @@ enum class Endpoint : unsigned char {
 };
 
 enum class Outcome : unsigned char {
-    ok,
-    client_closed,
-    rejected,
-    timeout,
-    upstream_error,
-    bad_request,
-    internal_error
+    ok,              ///< a whole answer below 400
+    client_closed,   ///< the client left first
+    rejected,        ///< noren refused it a place
+    timeout,         ///< a limit of noren's ran out, the end of a drain included
+    upstream_error,  ///< the engine: unreachable, broken off, not HTTP, 5xx, or an error inside a 200 stream
+    bad_request,     ///< malformed (noren's verdict), or 4xx (the engine's)
+    internal_error,  ///< a fault of noren's
 };
 
 /// Where a request was when its client left.
 enum class Phase : unsigned char { upload, queued, connect, prefill, decode };
 
-/// How an exchange ended. Every string must be from a fixed set (they become labels) or empty.
+/// How an exchange ended, as far as the proxy knows: ok is an answer relayed whole, whatever its status. What
+/// the status and the stream say is worked in by the meter. Strings are of static storage.
 struct Ending {
     Outcome outcome = Outcome::ok;
     int status = 0;           ///< sent to the client; 0 = none was

@@ -1,8 +1,11 @@
 #include "metrics/telemetry.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <prometheus/text_serializer.h>
+
+#include "metrics/access_log.hpp"
 
 namespace noren::metrics {
 namespace {
@@ -50,9 +53,9 @@ ModelSeries::ModelSeries(ModelFamilies& f, std::string label)
       output_tokens_usage(f.output_tokens.Add({{"model", label_}, {"source", "usage"}})),
       reasoning_tokens(of(f.reasoning_tokens, label_)),
       finish_reasons{} {
-    constexpr std::array<const char*, 3> k_folded = {"ok", "error", "cancelled"};
     for (std::size_t i = 0; i < duration.size(); ++i)
-        duration[i] = &f.duration.Add({{"model", label_}, {"outcome", k_folded[i]}}, buckets::duration());
+        duration[i] = &f.duration.Add({{"model", label_}, {"outcome", std::string(k_folded_names[i])}},
+                                      buckets::duration());
     for (std::size_t i = 0; i < finish_reasons.size(); ++i)
         finish_reasons[i] =
             &f.finish_reasons.Add({{"model", label_}, {"finish_reason", std::string(k_finish_reasons[i])}});
@@ -122,7 +125,7 @@ void Telemetry::log_access(std::string&& line, bool is_error) const {
 }
 
 void Telemetry::upstream_connect(bool ok, Duration took) {
-    process_.upstream_connects.Add({{"result", ok ? "ok" : "error"}}).Increment();
+    process_.upstream_connects.add(ok ? "ok" : "error");
     if (ok) process_.connect.Observe(seconds(took));
 }
 
@@ -132,7 +135,7 @@ void Telemetry::config_loaded(std::chrono::system_clock::time_point at) {
 }
 
 void Telemetry::config_reload(bool ok, std::chrono::system_clock::time_point at) {
-    process_.reloads.Add({{"result", ok ? "ok" : "error"}}).Increment();
+    process_.reloads.add(ok ? "ok" : "error");
     if (ok) {
         config_loaded(at);
     } else {
@@ -146,13 +149,13 @@ void Telemetry::config_restart_required(bool required) {
 
 void Telemetry::refused_head(int status, Outcome outcome, std::string_view reason) {
     unknown_.requests(Endpoint::passthrough, status, outcome).Increment();
-    count_failure(reason);
-}
-
-void Telemetry::count_failure(std::string_view reason) {
-    const auto known = std::find(k_failure_reasons.begin(), k_failure_reasons.end(), reason);
-    if (known != k_failure_reasons.end())
-        process_.failures[static_cast<std::size_t>(known - k_failure_reasons.begin())]->Increment();
+    process_.failures.add(reason);
+    JsonLine line;
+    line.add("time", rfc3339_now())
+        .add("level", std::string_view("warning"))
+        .add("msg", std::string_view("refused before there was a request"));
+    line.add("status", std::int64_t{status}).add("outcome", name_of(outcome)).add("reason", reason);
+    log_access(std::move(line).finish(), false);
 }
 
 ModelSeries& Telemetry::model(std::string_view name, bool may_create) {
@@ -162,10 +165,9 @@ ModelSeries& Telemetry::model(std::string_view name, bool may_create) {
     const auto known = models_.find(label);
     if (known != models_.end()) return *known->second;
     constexpr std::size_t k_always = 2;  // unknown and other
-    if (!may_create || models_.size() >= max_models_ + k_always) {
-        process_.model_overflow.Increment();
-        return other_;
-    }
+    const bool full = models_.size() >= max_models_ + k_always;
+    if (full) process_.model_overflow.Increment();
+    if (full || !may_create) return other_;
     auto series = std::make_unique<ModelSeries>(families_, label);
     return *models_.emplace(std::move(label), std::move(series)).first->second;
 }

@@ -38,7 +38,7 @@ class ModelSeries {
     std::unordered_map<std::uint32_t, prometheus::Counter*> requests_;
 
   public:
-    std::array<prometheus::Histogram*, 3> duration;  ///< ok, error, cancelled
+    std::array<prometheus::Histogram*, k_folded_names.size()> duration;  ///< by Folded
     prometheus::Histogram& ttft;
     prometheus::Histogram& upstream_ttft;
     prometheus::Histogram& itl;
@@ -85,14 +85,13 @@ class Telemetry {
     void config_reload(bool ok, std::chrono::system_clock::time_point at);
     void config_loaded(std::chrono::system_clock::time_point at);
     void config_restart_required(bool required);
-    /// A head that was refused before there was an exchange.
+    /// A head that was refused before there was an exchange: requests, failures and a log line of its own.
     void refused_head(int status, Outcome outcome, std::string_view reason);
 
     /// may_create: the name was accepted by the engine. Others get a label of their own only if they have it
     /// already, so that nobody can use the labels up with invented names.
     ModelSeries& model(std::string_view name, bool may_create);
     ProcessWide& process() { return process_; }
-    void count_failure(std::string_view reason);
 
   private:
     std::shared_ptr<prometheus::Registry> registry_;

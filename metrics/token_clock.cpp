@@ -22,17 +22,27 @@ void TokenClock::on_events(std::uint32_t events, TimePoint at) noexcept {
     if (events == 0) return;
     if (events_ == 0) {
         first_ = at;
-    } else {
-        const double gap = seconds(at - last_) / events;
-        const auto& bounds = itl_bounds();
-        const auto bin = std::lower_bound(bounds.begin(), bounds.end(), gap) - bounds.begin();
-        bins_.counts[static_cast<std::size_t>(bin)] += events;
-        bins_.sum += seconds(at - last_);
-        if (bins_.total == 0) oldest_ = at;
-        bins_.total += events;
+    } else if (at != last_) {
+        settle();
+        open_gap_ = at - last_;
+        open_events_ = events;
+    } else if (open_events_ > 0) {
+        open_events_ += events;
     }
     last_ = at;
     events_ += events;
+}
+
+void TokenClock::settle() noexcept {
+    if (open_events_ == 0) return;
+    const double gap = seconds(open_gap_) / open_events_;
+    const auto& bounds = itl_bounds();
+    const auto bin = std::lower_bound(bounds.begin(), bounds.end(), gap) - bounds.begin();
+    bins_.counts[static_cast<std::size_t>(bin)] += open_events_;
+    bins_.sum += seconds(open_gap_);
+    if (bins_.total == 0) oldest_ = last_;
+    bins_.total += open_events_;
+    open_events_ = 0;
 }
 
 std::optional<double> TokenClock::time_per_output_token(std::int64_t tokens) const {

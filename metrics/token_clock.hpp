@@ -20,10 +20,13 @@ class TokenClock {
         std::uint32_t total = 0;
     };
 
-    /// events > 0 token events were complete with the read that ended at `at`. They share the gap since the
-    /// read before: gap/events, counted events times, so that no burst shows as a row of zeros. The first
-    /// read has no gap.
+    /// events > 0 token events were complete with the read that ended at `at`; times must not go back. Calls
+    /// with the same time are one read. The events of a read share the gap since the read before:
+    /// gap/events, counted events times, so that no burst shows as a row of zeros. The first read has no gap.
     void on_events(std::uint32_t events, TimePoint at) noexcept;
+
+    /// The stream is over: the last read's gap goes into the bins too. Until then it is open to more events.
+    void settle() noexcept;
 
     std::uint64_t events() const { return events_; }
     std::optional<TimePoint> first() const { return events_ ? std::optional(first_) : std::nullopt; }
@@ -43,6 +46,8 @@ class TokenClock {
   private:
     TimePoint first_{}, last_{}, oldest_{};
     std::uint64_t events_ = 0;
+    Duration open_gap_{};            ///< between the last read and the one before it
+    std::uint32_t open_events_ = 0;  ///< that share it; 0 if the last read was the first
     Bins bins_;
 };
 

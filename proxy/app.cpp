@@ -54,7 +54,8 @@ App::App(const config::Resolved& loaded, config::Sources sources)
       server_(services_, settings_, *config::parse_listen(loaded.config->listen).endpoint,
               worker_count(*loaded.config)),
       ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
-      probe_(io_, engine_, loaded.config->upstream, engine_up_),
+      probe_(io_, engine_, loaded.config->upstream, engine_up_,
+             [this](bool up, std::string_view why) { engine_changed(up, why); }),
       drain_(io_, drain_hooks()),
       reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
@@ -131,8 +132,23 @@ void App::terminate_with(std::chrono::milliseconds lame_duck) {
         return;
     }
     log_.event(Level::info, "draining, then ending");
-    if (drain_.phase() == Drain::Phase::drained) io_.stop();
+    if (drain_.phase() == Drain::Phase::drained) end();
     drain_.begin(settings_->config.drain, lame_duck);
+}
+
+/// Once those who wait at /-/drain-wait have their answer.
+void App::end() {
+    ops_.stop();
+    asio::post(io_, [this] { io_.stop(); });
+}
+
+void App::engine_changed(bool up, std::string_view why) {
+    if (up) {
+        log_.event(Level::info, "the engine is up", {{"engine", config::to_string(engine_)}});
+    } else {
+        log_.event(Level::warning, "the engine is down",
+                   {{"engine", config::to_string(engine_)}, {"because", std::string(why)}});
+    }
 }
 
 Drain::Hooks App::drain_hooks() {
@@ -150,7 +166,7 @@ Drain::Hooks App::drain_hooks() {
         [this] { return telemetry_.process().inflight.Value() == 0; },
         [this](bool in_time) {
             log_.event(in_time ? Level::info : Level::warning, in_time ? "drained" : "drain.timeout is over");
-            if (terminating_) io_.stop();
+            if (terminating_) end();
         },
     };
 }
@@ -174,6 +190,7 @@ OpsHooks App::ops_hooks() {
             return json::serialize(json::object{{"ready", because.empty()}, {"because", to_array(because)}});
         },
         [this] { return drain_.phase() == Drain::Phase::no || drain_.phase() == Drain::Phase::drained; },
+        [this] { return drain_.phase() != Drain::Phase::no; },
     };
 }
 
@@ -232,6 +249,7 @@ Status App::status() {
     s.ops = ops_.address();
     s.engine = config::to_string(engine_);
     s.engine_up = engine_up_.load();
+    s.engine_error = probe_.last_error();
     s.workers = server_.workers();
     s.connections = server_.connections();
     s.upstream_active = server_.upstream_active();

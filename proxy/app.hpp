@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -51,6 +52,8 @@ class App {
     Drain::Hooks drain_hooks();
     void apply(const config::Config& config);
     void handle_signals();
+    void end();
+    void engine_changed(bool up, std::string_view why);
     void terminate_with(std::chrono::milliseconds lame_duck);
     std::string control(std::string_view command);
     Status status();

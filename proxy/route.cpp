@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "proxy/http/head.hpp"
 
 namespace noren::proxy {
 namespace {
@@ -30,19 +33,38 @@ std::string fold(std::string_view path) {
     return folded;
 }
 
-Segments segments_of(std::string_view folded) {
-    Segments segments;
-    while (!folded.empty()) {
-        const std::size_t slash = folded.find('/');
-        const std::string_view segment = folded.substr(0, slash);
-        if (segment == "..") {
-            if (!segments.empty()) segments.pop_back();
-        } else if (!segment.empty() && segment != ".") {
-            segments.emplace_back(segment);
-        }
-        if (slash == std::string_view::npos) break;
-        folded.remove_prefix(slash + 1);
+/// Empty and dot segments folded away (RFC 3986 5.2.4).
+void add_segment(Segments& segments, std::string segment) {
+    if (segment == "..") {
+        if (!segments.empty()) segments.pop_back();
+    } else if (!segment.empty() && segment != ".") {
+        segments.push_back(std::move(segment));
     }
+}
+
+template <typename Visit>
+void for_each_segment(std::string_view path, Visit&& visit) {
+    while (!path.empty()) {
+        const std::size_t slash = path.find('/');
+        visit(path.substr(0, slash));
+        if (slash == std::string_view::npos) break;
+        path.remove_prefix(slash + 1);
+    }
+}
+
+/// As a server reads it that unescapes the path, then splits it.
+Segments segments_of(std::string_view path) {
+    Segments segments;
+    for_each_segment(fold(path),
+                     [&](std::string_view segment) { add_segment(segments, std::string(segment)); });
+    return segments;
+}
+
+/// As a server reads it that splits first: an escaped slash stays inside its segment, which a `*` then
+/// matches.
+Segments segments_split_first(std::string_view path) {
+    Segments segments;
+    for_each_segment(path, [&](std::string_view segment) { add_segment(segments, fold(segment)); });
     return segments;
 }
 
@@ -87,7 +109,10 @@ Endpoint endpoint_of(const Segments& path) {
 
 Dialect dialect_of(const Segments& path) {
     if (path.empty()) return Dialect::tgi;
-    if (path.back() == "messages") return Dialect::anthropic;
+    // Also what lies below, as count_tokens and batches; but not the messages of an OpenAI thread.
+    const auto messages = std::find(path.begin(), path.end(), "messages");
+    if (messages != path.end() && (messages == path.begin() || *(messages - 1) == "v1"))
+        return Dialect::anthropic;
     if (path.front() == "api") return Dialect::ollama;
     if (path.size() == 1 && (path.front() == "generate" || path.front() == "generate_stream"))
         return Dialect::tgi;
@@ -102,15 +127,18 @@ std::string_view path_of(std::string_view target) {
 
 RouteTable::RouteTable(const std::vector<std::string>& patterns) {
     for (const std::string& pattern : patterns)
-        gated_.push_back(segments_of(fold(pattern)));
+        gated_.push_back(segments_of(pattern));
 }
 
 Route RouteTable::find(std::string_view method, std::string_view target) const {
-    const Segments path = segments_of(fold(path_of(target)));
+    const Segments path = segments_of(path_of(target));
+    const Segments split_first = segments_split_first(path_of(target));
     Route route;
     route.dialect = dialect_of(path);
-    route.gated = method == "POST" && std::any_of(gated_.begin(), gated_.end(), [&](const Segments& pattern) {
-                      return matches(pattern, path);
+    // Methods are case-sensitive (RFC 9110 9.1), but not for every server.
+    route.gated = http::same_name(method, "POST") &&
+                  std::any_of(gated_.begin(), gated_.end(), [&](const Segments& pattern) {
+                      return matches(pattern, path) || matches(pattern, split_first);
                   });
     if (route.gated) route.endpoint = endpoint_of(path);
     return route;

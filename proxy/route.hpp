@@ -26,7 +26,8 @@ class RouteTable {
     explicit RouteTable(const std::vector<std::string>& patterns);
 
     /// target: origin-form. What a server might fold into a gated path (%-escapes, empty and dot segments, a
-    /// slash at the end, upper case) is folded here too, so that none of it is a way around the gate.
+    /// slash at the end, upper case) is folded here too, so that none of it is a way around the gate. Where
+    /// servers differ in the order (split or unescape first), either reading is enough.
     Route find(std::string_view method, std::string_view target) const;
 
   private:

@@ -1,7 +1,11 @@
 #include "proxy/cli/ctl_command.hpp"
 
-#include <iomanip>
+#include <sys/un.h>
+
+#include <optional>
 #include <ostream>
+#include <string_view>
+#include <variant>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
@@ -10,79 +14,108 @@
 #include <boost/asio/write.hpp>
 #include <boost/json.hpp>
 
+#include "proxy/cli/status_table.hpp"
+
 namespace noren::proxy {
 namespace {
 
 namespace asio = boost::asio;
 namespace json = boost::json;
+using asio::local::stream_protocol;
+using boost::system::error_code;
 
+constexpr int k_done = 0;
+constexpr int k_failed = 1;
 constexpr int k_nobody_there = 3;
+constexpr std::size_t k_longest_path = sizeof(sockaddr_un::sun_path) - 1;
+constexpr std::size_t k_max_reply = 4 * 1024 * 1024;
 
 std::string text_of(const json::value& value) {
     return value.is_string() ? std::string(value.as_string()) : json::serialize(value);
 }
 
-/// Nested objects as indented groups, one "name  value" line per leaf.
-void print_tree(const json::object& object, std::ostream& out, int depth) {
-    for (const auto& [key, value] : object) {
-        out << std::string(static_cast<std::size_t>(depth) * 2, ' ') << std::left << std::setw(26 - depth * 2)
-            << std::string(key);
-        if (value.is_object()) {
-            out << "\n";
-            print_tree(value.as_object(), out, depth + 1);
-        } else {
-            out << " " << text_of(value) << "\n";
-        }
+int explain_no_connection(const CtlOptions& options, const error_code& error, std::ostream& err) {
+    if (error == asio::error::access_denied) {
+        err << "noren ctl: not allowed to use " << options.socket
+            << ": be the user that runs noren, or root\n";
+        return k_failed;
     }
+    err << "noren ctl: no noren listens on " << options.socket << " (" << error.message()
+        << "); is it running, and is this its control.socket?\n";
+    return k_nobody_there;
+}
+
+/// One line there, one line back; or why not.
+std::variant<std::string, error_code> ask(stream_protocol::socket& socket, asio::io_context& io,
+                                          const CtlOptions& options) {
+    const std::string request = json::serialize(json::object{{"command", options.command}}) + "\n";
+    std::string line;
+    std::optional<error_code> outcome;
+    asio::async_write(socket, asio::buffer(request), [&](const error_code& write_error, std::size_t) {
+        // A noren that refuses may answer without reading, so a failed write does not decide.
+        (void)write_error;
+        asio::async_read_until(socket, asio::dynamic_buffer(line, k_max_reply), '\n',
+                               [&](const error_code& error, std::size_t) { outcome = error; });
+    });
+    io.run_for(options.patience);
+    if (!outcome) return error_code(asio::error::timed_out);
+    if (*outcome) return *outcome;
+    return line;
+}
+
+void print_lines(const json::object& reply, const char* name, std::string_view indent, std::ostream& out) {
+    const auto* lines = reply.if_contains(name);
+    if (!lines || !lines->is_array()) return;
+    for (const json::value& line : lines->as_array())
+        out << indent << text_of(line) << "\n";
 }
 
 void print_reply(const json::object& reply, std::ostream& out) {
     if (const auto* message = reply.if_contains("message")) out << text_of(*message) << "\n";
-    for (const char* list : {"errors", "changes", "restart_required"}) {
-        const auto* lines = reply.if_contains(list);
-        if (!lines || !lines->is_array() || lines->as_array().empty()) continue;
-        if (std::string_view(list) == "restart_required") out << "needs a restart:\n";
-        for (const auto& line : lines->as_array())
-            out << "  " << text_of(line) << "\n";
-    }
-    if (const auto* status = reply.if_contains("status")) print_tree(status->as_object(), out, 0);
+    // As a compiler writes them, so that editors find the place.
+    print_lines(reply, "errors", "", out);
+    print_lines(reply, "changes", "  ", out);
+    const auto* keys = reply.if_contains("restart_required");
+    if (keys && keys->is_array() && !keys->as_array().empty()) out << "needs a restart:\n";
+    print_lines(reply, "restart_required", "  ", out);
+    if (const auto* status = reply.if_contains("status"); status && status->is_object())
+        print_status(status->as_object(), out);
 }
 
 }  // namespace
 
 int ctl_command(const CtlOptions& options, std::ostream& out, std::ostream& err) {
+    if (options.socket.empty() || options.socket.size() > k_longest_path) {
+        err << "noren ctl: found socket path \"" << options.socket << "\", expected 1 to " << k_longest_path
+            << " bytes\n";
+        return k_nobody_there;
+    }
     asio::io_context io;
-    asio::local::stream_protocol::socket socket(io);
-    boost::system::error_code error;
-    if (options.socket.size() > 107) {
-        err << "noren ctl: the socket path is longer than 107 bytes\n";
-        return k_nobody_there;
+    stream_protocol::socket socket(io);
+    error_code error;
+    socket.connect(stream_protocol::endpoint(options.socket), error);
+    if (error) return explain_no_connection(options, error, err);
+    const auto answer = ask(socket, io, options);
+    if (const auto* problem = std::get_if<error_code>(&answer)) {
+        err << "noren ctl: no answer from " << options.socket << " (" << problem->message() << ")\n";
+        return k_failed;
     }
-    socket.connect(asio::local::stream_protocol::endpoint(options.socket), error);
-    if (error) {
-        err << "noren ctl: no noren listens on " << options.socket << " (" << error.message()
-            << "); is it running, and is this its control.socket?\n";
-        return k_nobody_there;
-    }
-    const std::string request = json::serialize(json::object{{"command", options.command}}) + "\n";
-    std::string line;
-    asio::write(socket, asio::buffer(request), error);
-    if (!error) asio::read_until(socket, asio::dynamic_buffer(line), '\n', error);
-    boost::system::error_code bad_json;
-    const json::value reply = json::parse(line, bad_json);
-    if (line.empty() || bad_json || !reply.is_object()) {
+    const std::string& line = std::get<std::string>(answer);
+    json::parse_options lenient;
+    lenient.allow_invalid_utf8 = true;  // a file name may hold any bytes
+    const json::value reply = json::parse(line, error, {}, lenient);
+    if (error || !reply.is_object()) {
         err << "noren ctl: no usable answer from " << options.socket << "\n";
-        return 1;
+        return k_failed;
     }
-    const json::object& object = reply.as_object();
-    const auto* ok = object.if_contains("ok");
+    const auto* ok = reply.as_object().if_contains("ok");
     const bool done = ok && ok->is_bool() && ok->as_bool();
     if (options.json) {
         out << line;
     } else {
-        print_reply(object, done ? out : err);
+        print_reply(reply.as_object(), done ? out : err);
     }
-    return done ? 0 : 1;
+    return done ? k_done : k_failed;
 }
 
 }  // namespace noren::proxy

@@ -1,6 +1,7 @@
 #pragma once
 // `noren ctl`: says one command to a running noren through its control socket and shows the answer.
 
+#include <chrono>
 #include <iosfwd>
 #include <string>
 
@@ -10,6 +11,8 @@ struct CtlOptions {
     std::string socket = "/run/noren/control.sock";
     std::string command;  ///< reload, drain, undrain, status, ready
     bool json = false;    ///< the answer as it came
+    /// For the answer: a noren that hangs must not hang a preStop hook.
+    std::chrono::milliseconds patience{10'000};
 };
 
 /// Exit status: 0 done (ready: it is), 1 refused or failed (ready: it is not), 3 no noren listens there.

@@ -41,31 +41,35 @@ bool is_extension(std::string_view text) {
         return n != 0;
     };
     const auto take_quoted = [&] {
+        bool escaped = false;
         for (std::size_t i = 1; i < text.size(); ++i) {
             const auto byte = static_cast<unsigned char>(text[i]);
             if ((byte < 0x20 && byte != '\t') || byte == 0x7f) return false;
-            if (text[i] == '\\') {
-                ++i;
-            } else if (text[i] == '"') {
+            if (!escaped && text[i] == '"') {
                 text.remove_prefix(i + 1);
                 return true;
             }
+            escaped = !escaped && text[i] == '\\';
         }
         return false;
     };
-    for (;;) {
+    while (!text.empty()) {
         skip_blanks();
-        if (text.empty()) return true;
-        if (text.front() != ';') return false;
+        if (text.empty() || text.front() != ';') return false;
         text.remove_prefix(1);
         skip_blanks();
         if (!take_token()) return false;
+        const std::string_view behind_name = text;
         skip_blanks();
-        if (text.empty() || text.front() != '=') continue;
+        if (text.empty() || text.front() != '=') {
+            text = behind_name;  // the blanks, if any, belong to the next ';'
+            continue;
+        }
         text.remove_prefix(1);
         skip_blanks();
         if (!text.empty() && text.front() == '"' ? !take_quoted() : !take_token()) return false;
     }
+    return true;
 }
 
 /// line: without its CRLF.
@@ -83,38 +87,31 @@ SizeLine parse_size_line(std::string_view line) {
     const std::string_view rest = line.substr(digits);
     result.plain = rest.empty();
     // Blanks alone behind the size are not in the grammar: BWS belongs to an extension.
-    result.valid = rest.empty() || (rest.find(';') != std::string_view::npos && is_extension(rest));
+    result.valid = is_extension(rest);
     return result;
 }
 
 }  // namespace
 
 bool is_forbidden_trailer(std::string_view name) {
-    constexpr std::array<std::string_view, 24> k_forbidden = {"transfer-encoding",
-                                                              "content-length",
-                                                              "host",
-                                                              "connection",
-                                                              "keep-alive",
-                                                              "proxy-connection",
-                                                              "te",
-                                                              "trailer",
-                                                              "upgrade",
-                                                              "expect",
-                                                              "max-forwards",
-                                                              "cache-control",
-                                                              "authorization",
-                                                              "cookie",
-                                                              "set-cookie",
-                                                              "www-authenticate",
-                                                              "content-encoding",
-                                                              "content-type",
-                                                              "content-range",
-                                                              "proxy-authenticate",
-                                                              "range",
-                                                              "age",
-                                                              "proxy-authorization",
-                                                              "http2-settings"};
-    return std::any_of(k_forbidden.begin(), k_forbidden.end(),
+    // clang-format off
+    constexpr std::array<std::string_view, 33> k_forbidden = {
+        // framing and the connection
+        "transfer-encoding", "content-length", "connection", "keep-alive", "proxy-connection", "te", "trailer",
+        "upgrade", "http2-settings",
+        // routing and what a request asks for
+        "host", "via", "forwarded", "expect", "max-forwards", "range", "x-request-id",
+        // authentication
+        "authorization", "cookie", "set-cookie", "www-authenticate", "proxy-authenticate",
+        "proxy-authorization",
+        // how an answer is to be taken
+        "age", "cache-control", "date", "expires", "location", "pragma", "retry-after", "vary",
+        // how the content is to be read
+        "content-encoding", "content-type", "content-range"};
+    // clang-format on
+    // With `_`: a second name of a field on the list for CGI-like servers.
+    return name.find('_') != std::string_view::npos ||
+           std::any_of(k_forbidden.begin(), k_forbidden.end(),
                        [&](std::string_view f) { return same_name(f, name); });
 }
 

@@ -16,6 +16,10 @@ namespace noren::proxy::http {
 /// Sans-IO, no allocation but for lines cut between two reads and for trailers.
 class ChunkScanner {
   public:
+    ChunkScanner() = default;
+    ChunkScanner(const ChunkScanner&) = delete;  // trailers() views memory of this very object
+    ChunkScanner& operator=(const ChunkScanner&) = delete;
+
     enum class Kind : unsigned char {
         size_line,  ///< a chunk's size line; `size` is set
         payload,    ///< bytes of a chunk's data
@@ -61,8 +65,8 @@ class ChunkScanner {
     Fields trailers_;
 };
 
-/// Fields that must not be taken from a trailer section: framing, routing, authentication, connection (RFC
-/// 9110 6.5.1).
+/// Fields that must not be taken from a trailer section: framing, routing, authentication, control of how an
+/// answer or its content is to be taken (RFC 9110 6.5.1).
 bool is_forbidden_trailer(std::string_view name);
 
 }  // namespace noren::proxy::http

@@ -17,8 +17,8 @@ bool is_hop_by_hop(std::string_view name) {
 
 /// What Connection must not take away: the next reader would see another message than we did.
 bool is_never_nominated(std::string_view name) {
-    constexpr std::array<std::string_view, 6> k_names = {
-        "host", "content-length", "content-type", "authorization", "via", "x-request-id"};
+    constexpr std::array<std::string_view, 7> k_names = {
+        "host", "content-length", "content-type", "content-encoding", "authorization", "via", "x-request-id"};
     return std::any_of(k_names.begin(), k_names.end(),
                        [&](std::string_view n) { return same_name(n, name); });
 }
@@ -52,7 +52,10 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
     out.append(head.method).append(" ").append(head.target).append(" HTTP/1.1\r\n");
     append_field(out, "Host", head.authority);
     append_end_to_end(out, head.fields, [&](std::string_view name) {
-        return same_name(name, "host") || same_name(name, "content-length") || same_name(name, "expect");
+        // CGI-like servers read content_length as Content-Length: such a name is a second one for a field
+        // that we have checked under its first.
+        return same_name(name, "host") || same_name(name, "content-length") || same_name(name, "expect") ||
+               name.find('_') != std::string_view::npos;
     });
     append_framing(out, framing);
     // An HTTP/1.0 client cannot be told to continue (RFC 9110 10.1.1), and without a body there is nothing to
@@ -73,13 +76,14 @@ std::string downstream_head(const ResponseHead& head, const Delivery& delivery, 
         .append(" ")
         .append(head.reason)
         .append("\r\n");
-    // A bodyless answer (HEAD, 304) may tell the length its body would have had.
-    const bool keep_length =
-        delivery.framing.kind == BodyKind::none && head.status >= 200 && head.status != 204;
-    append_end_to_end(out, head.fields, [&](std::string_view name) {
-        return (same_name(name, "content-length") && !keep_length);
-    });
+    append_end_to_end(out, head.fields,
+                      [](std::string_view name) { return same_name(name, "content-length"); });
     append_framing(out, delivery.framing);
+    // A bodyless answer (HEAD, 304) may tell the length its body would have had; once, however often the
+    // engine said it.
+    const bool tells_length = delivery.framing.kind == BodyKind::none && head.status != 204;
+    if (tells_length && head.fields.has("content-length"))
+        append_field(out, "Content-Length", head.fields.value("content-length"));
     if (!delivery.keep_alive) {
         append_field(out, "Connection", "close");
     } else if (delivery.client_minor == 0) {

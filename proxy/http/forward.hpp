@@ -11,7 +11,7 @@
 namespace noren::proxy::http {
 
 /// The request's head for the engine: one framing, Via appended (RFC 9110 7.6.3), x-request-id added if
-/// absent.
+/// absent. Fields with `_` in their name are left out, as nginx does.
 std::string upstream_head(const RequestHead& head, const Framing& framing, std::string_view request_id);
 
 /// How an answer goes to its client.
@@ -21,6 +21,7 @@ struct Delivery {
     int client_minor = 1;
 };
 
+/// head: one that response_framing() accepted.
 std::string downstream_head(const ResponseHead& head, const Delivery& delivery, std::string_view request_id);
 
 /// A 1xx head, for HTTP/1.1 clients only.

@@ -10,22 +10,15 @@ struct Lengths {
     bool bad = false;
 };
 
-/// Identical repetitions count as one (RFC 9110 8.6 allows it); anything else that is not one number is bad.
+/// Field lines that repeat the same number count as one, a list ("5, 5") is refused: RFC 9110 8.6 allows
+/// both.
 Lengths content_length(const Fields& fields) {
     Lengths lengths;
     for (const Field& field : fields.all()) {
         if (!same_name(field.name, "content-length")) continue;
-        bool any = false;
-        for_each_element(field.value, [&](std::string_view element) {
-            any = true;
-            const auto value = parse_length(element);
-            lengths.bad = lengths.bad || !value || (lengths.value && *lengths.value != *value);
-            lengths.value = value;
-        });
-        // An empty element ("5,", ",5") is no grammar for a length either.
-        const bool stray_comma =
-            !field.value.empty() && (field.value.front() == ',' || field.value.back() == ',');
-        lengths.bad = lengths.bad || !any || stray_comma;
+        const auto value = parse_length(field.value);
+        lengths.bad = lengths.bad || !value || (lengths.value && *lengths.value != *value);
+        lengths.value = value;
     }
     return lengths;
 }

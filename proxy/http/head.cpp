@@ -146,8 +146,9 @@ std::variant<std::monostate, std::size_t, HeadError> HeadScanner::scan(std::stri
     }
     if (buffer.size() <= limits_.bytes && looked_at_ <= limits_.bytes) {
         // The first line of a request starts with its method: a TLS hello or other garbage shows at once.
+        const bool may_be_empty_line = buffer == "\r";
         if (lines_ == 0 && !buffer.empty() && !k_tchar[static_cast<unsigned char>(buffer[0])] &&
-            buffer[0] != '\r')
+            !may_be_empty_line)
             return HeadError{400, "these bytes are not HTTP"};
         return std::monostate{};
     }

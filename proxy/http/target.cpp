@@ -69,8 +69,11 @@ Target parse_target(std::string_view target, std::string_view method) {
         target.remove_prefix(scheme.size());
         const std::size_t end = target.find_first_of("/?");
         authority = target.substr(0, end);
-        if (authority.empty() || !is_valid_authority(authority))
+        // An http URI without a host is to be refused (RFC 9110 4.2.1), while a Host field may be empty.
+        if (authority.empty() || authority.front() == ':' || !is_valid_authority(authority))
             return refuse("the target's authority is not a host and port");
+        // About the server as a whole (RFC 9112 3.2.4).
+        if (end == std::string_view::npos && method == "OPTIONS") return {"*", authority, std::nullopt};
         target = end == std::string_view::npos ? std::string_view("/") : target.substr(end);
         // "http://host?query" has an empty path, which origin-form cannot say; nobody sends it.
         if (target.front() == '?') return refuse("the target has no path");

@@ -1,37 +1,52 @@
 #include "proxy/log/log.hpp"
 
+#include <fcntl.h>
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
-#include <chrono>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
 
 #include <spdlog/async.h>
 #include <spdlog/async_logger.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 
 #include "metrics/access_log.hpp"
+#include "proxy/log/descriptor_sink.hpp"
 
 namespace noren::proxy {
 namespace {
 
 constexpr std::array<std::string_view, 6> k_level_names = {"trace",   "debug", "info",
                                                            "warning", "error", "off"};
-// A second of access lines at 16,000 requests per second; about 20 MB when full.
-constexpr std::size_t k_queue = 16'384;
 
-std::shared_ptr<spdlog::sinks::sink> access_sink(const std::string& where) {
-    if (where == "off") return nullptr;
-    if (where == "stdout") return std::make_shared<spdlog::sinks::stdout_sink_mt>();
-    return std::make_shared<spdlog::sinks::basic_file_sink_mt>(where);
+int duplicate(int fd) {
+    return ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-std::shared_ptr<spdlog::async_logger> logger(const char* name, std::shared_ptr<spdlog::sinks::sink> sink,
-                                             const std::shared_ptr<spdlog::details::thread_pool>& pool) {
-    auto made = std::make_shared<spdlog::async_logger>(name, std::move(sink), pool,
-                                                       spdlog::async_overflow_policy::overrun_oldest);
-    made->set_pattern("%v");
-    made->flush_on(spdlog::level::warn);
-    return made;
+/// Appending, so that others may write to or cut the file as well; non-blocking, so that a pipe without a
+/// reader is an error here and not a wait.
+int open_file(const std::string& path) {
+    std::error_code no_folder;  // open() then says what is wrong
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), no_folder);
+    const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
+    if (fd < 0)
+        throw std::runtime_error("cannot open the access log " + path + ": " +
+                                 std::generic_category().message(errno));
+    return fd;
+}
+
+/// The reader of a log going away must not end the process.
+void start_thread() {
+    sigset_t broken_pipe;
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
+    ::pthread_setname_np(::pthread_self(), "noren-log");
 }
 
 }  // namespace
@@ -42,43 +57,67 @@ Level level_of(std::string_view name) {
     return Level::info;
 }
 
-struct Log::Sinks {
-    std::shared_ptr<spdlog::details::thread_pool> pool =
-        std::make_shared<spdlog::details::thread_pool>(k_queue, 1);
-    std::shared_ptr<spdlog::async_logger> events;
-    std::shared_ptr<spdlog::async_logger> access;
+/// One output with its queue and thread.
+class Log::Stream {
+  public:
+    Stream(const char* name, int fd, std::size_t queue, std::chrono::milliseconds last_words)
+        : last_words_(last_words),
+          sink_(std::make_shared<DescriptorSink>(fd)),
+          pool_(std::make_shared<spdlog::details::thread_pool>(queue, 1, start_thread)),
+          logger_(std::make_shared<spdlog::async_logger>(name, sink_, pool_,
+                                                         spdlog::async_overflow_policy::overrun_oldest)) {}
+
+    /// The pool's destructor writes what is queued, for as long as the sink is patient.
+    ~Stream() { sink_->give_up_at(std::chrono::steady_clock::now() + last_words_); }
+
+    void write(const std::string& line) { logger_->log(spdlog::level::info, spdlog::string_view_t(line)); }
+    std::uint64_t dropped() const { return pool_->overrun_counter() + sink_->lost(); }
+
+  private:
+    const std::chrono::milliseconds last_words_;
+    std::shared_ptr<DescriptorSink> sink_;
+    std::shared_ptr<spdlog::details::thread_pool> pool_;
+    std::shared_ptr<spdlog::async_logger> logger_;
+};
+
+struct Log::Streams {
+    std::optional<Stream> events;
+    std::optional<Stream> access;
     std::atomic<Level> level{Level::info};
 };
 
-Log::Log(const config::Log& settings) : sinks_(std::make_unique<Sinks>()) {
-    sinks_->events = logger("events", std::make_shared<spdlog::sinks::stderr_sink_mt>(), sinks_->pool);
-    if (auto sink = access_sink(settings.access))
-        sinks_->access = logger("access", std::move(sink), sinks_->pool);
+Log::Log(const config::Log& settings, const LogOutputs& outputs) : streams_(std::make_unique<Streams>()) {
+    streams_->events.emplace("events", duplicate(outputs.events), outputs.event_queue, outputs.last_words);
+    if (settings.access != "off") {
+        const int fd =
+            settings.access == "stdout" ? duplicate(outputs.access_stdout) : open_file(settings.access);
+        streams_->access.emplace("access", fd, outputs.access_queue, outputs.last_words);
+    }
     set_level(level_of(settings.level));
 }
 
 Log::~Log() = default;
 
 void Log::event(Level level, std::string_view message, const std::vector<Field>& fields) {
-    if (level < sinks_->level.load(std::memory_order_relaxed)) return;
+    if (level < streams_->level.load(std::memory_order_relaxed)) return;
     metrics::JsonLine line;
     line.add("time", metrics::rfc3339_now()).add("level", k_level_names[static_cast<std::size_t>(level)]);
     line.add("msg", message);
     for (const auto& [key, value] : fields)
         line.add(key, value);
-    sinks_->events->log(spdlog::level::warn, std::move(line).finish());
+    streams_->events->write(std::move(line).finish());
 }
 
 void Log::access(std::string&& line) {
-    if (sinks_->access) sinks_->access->log(spdlog::level::info, line);
+    if (streams_->access) streams_->access->write(line);
 }
 
 void Log::set_level(Level level) {
-    sinks_->level.store(level, std::memory_order_relaxed);
+    streams_->level.store(level, std::memory_order_relaxed);
 }
 
 std::uint64_t Log::dropped() const {
-    return sinks_->pool->overrun_counter();
+    return streams_->events->dropped() + (streams_->access ? streams_->access->dropped() : 0);
 }
 
 }  // namespace noren::proxy

@@ -2,9 +2,12 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <cerrno>
+#include <cstddef>
+#include <exception>
 #include <filesystem>
 #include <utility>
 
@@ -24,32 +27,53 @@ namespace noren::proxy {
 namespace {
 
 using asio::local::stream_protocol;
+using boost::system::error_code;
 
 constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t k_max_line = 64 * 1024;
-constexpr std::chrono::seconds k_patience{10};
+constexpr int k_backlog = 16;
+constexpr mode_t k_mode = S_IRUSR | S_IWUSR;
+constexpr std::chrono::milliseconds k_accept_pause{50};
 
-/// Nobody answers: left over from a process that did not end well.
-void remove_stale(const std::string& path) {
-    asio::io_context io;
+[[noreturn]] void fail(const error_code& error, const std::string& path) {
+    throw boost::system::system_error(error, "cannot listen on the control socket " + path);
+}
+
+/// Removes a socket that nobody listens on: left over from a process that did not end well. connect() says
+/// "refused" for a plain file too, so the kind is looked at first. Non-blocking, as a stopped process with a
+/// full backlog is alive.
+void remove_stale(asio::io_context& io, const std::string& path) {
+    struct stat found{};
+    if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return;
     stream_protocol::socket probe(io);
-    boost::system::error_code error;
-    probe.connect(stream_protocol::endpoint(path), error);
-    if (error == asio::error::connection_refused) ::unlink(path.c_str());
+    error_code error;
+    probe.open(stream_protocol(), error);
+    if (!error) probe.native_non_blocking(true, error);
+    if (error) return;
+    const stream_protocol::endpoint endpoint(path);
+    const int connected =
+        ::connect(probe.native_handle(), endpoint.data(), static_cast<socklen_t>(endpoint.size()));
+    if (connected != 0 && errno == ECONNREFUSED) ::unlink(path.c_str());
 }
 
 stream_protocol::acceptor bind_to(asio::io_context& io, const std::string& path) {
-    std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-    remove_stale(path);
+    stream_protocol::endpoint endpoint;
+    if (path.size() > endpoint.capacity() - offsetof(sockaddr_un, sun_path) - 1)
+        fail(asio::error::name_too_long, path);
+    endpoint.path(path);
+    std::error_code no_folder;  // bind() then says what is wrong
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), no_folder);
+    remove_stale(io, path);
     stream_protocol::acceptor acceptor(io);
-    acceptor.open();
-    const mode_t before = ::umask(0177);  // 0600 from the first moment on
-    boost::system::error_code error;
-    acceptor.bind(stream_protocol::endpoint(path), error);
-    ::umask(before);
-    if (!error) acceptor.listen(16, error);
-    if (error) throw boost::system::system_error(error, "cannot listen on the control socket " + path);
+    error_code error;
+    acceptor.open(stream_protocol(), error);
+    // On Linux the file takes the descriptor's mode. So it is closed to others from its first moment on,
+    // without touching the umask, which belongs to all threads.
+    if (!error && ::fchmod(acceptor.native_handle(), k_mode) != 0)
+        error.assign(errno, boost::system::system_category());
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(k_backlog, error);
+    if (error) fail(error, path);
     return acceptor;
 }
 
@@ -64,24 +88,55 @@ std::string refusal(std::string_view message) {
     return boost::json::serialize(boost::json::object{{"ok", false}, {"message", message}});
 }
 
-std::string command_of(const std::string& line) {
-    boost::system::error_code error;
-    const auto value = boost::json::parse(line, error);
+/// Empty: not the line that was expected.
+std::string command_of(std::string_view line) {
+    error_code error;
+    const auto value = boost::json::parse(boost::json::string_view(line.data(), line.size()), error);
     if (error || !value.is_object()) return {};
     const auto* command = value.as_object().if_contains("command");
     return command && command->is_string() ? std::string(command->as_string()) : std::string();
 }
 
+std::string reply_to(std::string_view line, const ControlSocket::Handle& handle) {
+    const std::string command = command_of(line);
+    if (command.empty()) return refusal("expected one line of JSON: {\"command\": \"status\"}");
+    try {
+        return handle(command);
+    } catch (const std::exception& problem) {
+        return refusal(problem.what());
+    }
+}
+
+/// Which file a path leads to: another instance may have put its own there.
+struct FileIdentity {
+    dev_t device = 0;
+    ino_t inode = 0;
+    bool operator==(const FileIdentity&) const = default;
+};
+
+FileIdentity identity_of(const std::string& path) {
+    struct stat found{};
+    if (::lstat(path.c_str(), &found) != 0) return {};
+    return {found.st_dev, found.st_ino};
+}
+
 }  // namespace
 
 struct ControlSocket::State {
-    State(asio::io_context& context, std::string p, Handle h)
-        : io(context), path(std::move(p)), acceptor(bind_to(context, path)), handle(std::move(h)) {}
+    State(asio::io_context& context, std::string p, Handle h, std::chrono::milliseconds wait)
+        : io(context),
+          path(std::move(p)),
+          acceptor(bind_to(context, path)),
+          file(identity_of(path)),
+          handle(std::move(h)),
+          patience(wait) {}
 
     asio::io_context& io;
-    std::string path;
+    const std::string path;
     stream_protocol::acceptor acceptor;
-    Handle handle;
+    const FileIdentity file;
+    const Handle handle;
+    const std::chrono::milliseconds patience;
     bool stopping = false;
 };
 
@@ -89,35 +144,44 @@ namespace {
 
 template <typename State>
 asio::awaitable<void> serve(std::shared_ptr<State> state, std::shared_ptr<stream_protocol::socket> socket) {
-    // A client that says nothing must not stay for ever.
-    asio::steady_timer patience(state->io, k_patience);
-    patience.async_wait([socket](const boost::system::error_code& error) {
-        boost::system::error_code ignored;
+    // A client that says nothing, or takes nothing, must not stay for ever.
+    asio::steady_timer patience(state->io, state->patience);
+    patience.async_wait([socket](const error_code& error) {
+        error_code ignored;
         if (!error) socket->close(ignored);
     });
-    std::string line;
+    std::string text;
     const auto [error, size] = co_await asio::async_read_until(
-        *socket, asio::dynamic_buffer(line, k_max_line), '\n', tuple_awaitable);
-    patience.cancel();
-    if (error && error != asio::error::not_found) co_return;
+        *socket, asio::dynamic_buffer(text, k_max_line), '\n', tuple_awaitable);
+    // The end of the input ends a line as well: `printf '{...}' | nc -U` sends no line end.
+    const bool whole = !error || (error == asio::error::eof && !text.empty());
+    const bool too_long = error == asio::error::not_found;
+    if (!whole && !too_long) co_return;
     std::string reply;
     if (!may_command(*socket)) {
         reply = refusal("only the user that runs noren, and root, may use the control socket");
-    } else if (const std::string command = command_of(line); error || command.empty()) {
-        reply = refusal("expected one line of JSON: {\"command\": \"status\"}");
+    } else if (too_long) {
+        reply = refusal("the line is longer than 64 KiB");
     } else {
-        reply = state->handle(command);
+        reply = reply_to(std::string_view(text).substr(0, text.find('\n')), state->handle);
     }
     reply.push_back('\n');
     co_await asio::async_write(*socket, asio::buffer(reply), tuple_awaitable);
+    patience.cancel();
 }
 
 template <typename State>
 asio::awaitable<void> accept(std::shared_ptr<State> state) {
+    asio::steady_timer pause(state->io);
     while (!state->stopping) {
         auto socket = std::make_shared<stream_protocol::socket>(state->io);
         const auto [error] = co_await state->acceptor.async_accept(*socket, tuple_awaitable);
-        if (state->stopping || error) co_return;
+        if (state->stopping) co_return;
+        if (error) {  // most likely no descriptor is left: some will come back
+            pause.expires_after(k_accept_pause);
+            co_await pause.async_wait(tuple_awaitable);
+            continue;
+        }
         auto serving = serve(state, std::move(socket));
         asio::co_spawn(state->io, std::move(serving), asio::detached);
     }
@@ -125,8 +189,9 @@ asio::awaitable<void> accept(std::shared_ptr<State> state) {
 
 }  // namespace
 
-ControlSocket::ControlSocket(asio::io_context& io, const std::string& path, Handle handle)
-    : state_(std::make_shared<State>(io, path, std::move(handle))) {}
+ControlSocket::ControlSocket(asio::io_context& io, const std::string& path, Handle handle,
+                             std::chrono::milliseconds patience)
+    : state_(std::make_shared<State>(io, path, std::move(handle), patience)) {}
 
 ControlSocket::~ControlSocket() {
     stop();
@@ -139,9 +204,9 @@ void ControlSocket::start() {
 
 void ControlSocket::stop() {
     if (std::exchange(state_->stopping, true)) return;
-    boost::system::error_code ignored;
+    if (identity_of(state_->path) == state_->file) ::unlink(state_->path.c_str());
+    error_code ignored;
     state_->acceptor.close(ignored);
-    ::unlink(state_->path.c_str());
 }
 
 }  // namespace noren::proxy

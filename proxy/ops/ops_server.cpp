@@ -1,165 +1,266 @@
 #include "proxy/ops/ops_server.hpp"
 
-#include <chrono>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <list>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
+#include "metrics/clock.hpp"
+#include "proxy/http/target.hpp"
+
 namespace noren::proxy {
 
 namespace beast = boost::beast;
-namespace http = boost::beast::http;
+namespace beast_http = boost::beast::http;
 using asio::ip::tcp;
+using metrics::Clock;
 
 namespace {
 
 constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
-constexpr std::chrono::seconds k_idle{30};
 constexpr std::chrono::milliseconds k_drain_look{50};
-constexpr std::size_t k_max_connections = 256;
+constexpr std::chrono::milliseconds k_accept_pause{50};
+constexpr std::chrono::seconds k_linger{1};
+constexpr std::uint32_t k_max_head = 8 * 1024;
 
-using Request = http::request<http::empty_body>;
-using Response = http::response<http::string_body>;
+using Parser = beast_http::request_parser<beast_http::empty_body>;
+using Request = beast_http::request<beast_http::empty_body>;
+using Response = beast_http::response<beast_http::string_body>;
 
-constexpr const char* k_index =
-    "noren ops endpoint\n\n"
-    "/metrics        Prometheus text\n"
-    "/-/healthy      200 while this process works\n"
-    "/-/ready        200 while it should get traffic\n"
-    "/-/status       what it is doing, as JSON\n"
-    "/-/config       the configuration in force\n"
-    "/-/drain-wait   answers when a drain is over; at once if there is none\n";
+std::string_view view(beast::string_view text) {
+    return {text.data(), text.size()};
+}
 
-tcp::acceptor bind_to(asio::io_context& io, const config::Endpoint& listen) {
-    const bool any = listen.host.empty() || listen.host == "::";
-    tcp::endpoint endpoint(
-        any ? asio::ip::address(asio::ip::address_v6::any()) : asio::ip::make_address(listen.host),
-        listen.port);
-    tcp::acceptor acceptor(io);
-    boost::system::error_code error;
+/// In order of preference. Names are looked up here, once: this is before anything is served.
+std::vector<tcp::endpoint> candidates(asio::io_context& io, const config::Endpoint& listen,
+                                      boost::system::error_code& error) {
+    if (listen.host.empty() || listen.host == "::")
+        return {{asio::ip::address_v6::any(), listen.port}, {asio::ip::address_v4::any(), listen.port}};
+    std::vector<tcp::endpoint> found;
+    tcp::resolver resolver(io);
+    for (const auto& entry : resolver.resolve(listen.host, std::to_string(listen.port),
+                                              tcp::resolver::passive | tcp::resolver::numeric_service, error))
+        found.push_back(entry.endpoint());
+    return found;
+}
+
+void open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, boost::system::error_code& error) {
     acceptor.open(endpoint.protocol(), error);
     if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), error);
-    if (error && any) {  // a host without IPv6
-        acceptor.close();
-        endpoint.address(asio::ip::address_v4::any());
-        acceptor.open(endpoint.protocol());
-    }
-    acceptor.set_option(tcp::acceptor::reuse_address(true));
-    acceptor.bind(endpoint, error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
     if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    boost::system::error_code ignored;
+    if (error) acceptor.close(ignored);
+}
+
+tcp::acceptor bind_to(asio::io_context& io, const config::Endpoint& listen) {
+    tcp::acceptor acceptor(io);
+    boost::system::error_code error;
+    for (const tcp::endpoint& endpoint : candidates(io, listen, error)) {
+        error.clear();
+        open_at(acceptor, endpoint, error);
+        // Only a family that this host has not got leads on to the next; a port in use is the operator's.
+        if (error != asio::error::address_family_not_supported &&
+            error != boost::system::errc::address_not_available)
+            break;
+    }
     if (error)
         throw boost::system::system_error(error,
                                           "cannot listen on " + config::to_string(listen) + " for ops");
     return acceptor;
 }
 
-Response answer(const Request& request, http::status status, std::string_view type, std::string body) {
-    Response response(status, request.version());
-    response.set(http::field::content_type, beast::string_view(type.data(), type.size()));
-    response.set(http::field::cache_control, "no-store");
-    response.keep_alive(request.keep_alive());
-    response.body() = std::move(body);
+struct Client {
+    Client(tcp::socket socket, asio::io_context& io) : stream(std::move(socket)), pause(io) {}
+
+    void close() {
+        boost::system::error_code ignored;
+        stream.socket().close(ignored);
+    }
+    /// The peer has sent its last byte or reset, even behind bytes nobody has read.
+    bool has_left() {
+        pollfd look{stream.socket().native_handle(), POLLRDHUP, 0};
+        return ::poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+    }
+
+    beast::tcp_stream stream;
+    asio::steady_timer pause;  ///< between two looks at a drain
+    bool idle = true;          ///< no whole request head yet
+};
+
+using Clients = std::list<Client>;
+
+/// What to tell a client whose head could not be read; empty: it has left, nothing to tell.
+std::optional<OpsPage> head_refusal(const boost::system::error_code& error) {
+    const boost::system::error_code a_http_error = beast_http::error::bad_method;
+    if (error.category() != a_http_error.category() || error == beast_http::error::end_of_stream ||
+        error == beast_http::error::partial_message)
+        return std::nullopt;
+    if (error == beast_http::error::header_limit || error == beast_http::error::buffer_overflow)
+        return text_page(431, "the request head is longer than 8 KiB");
+    return text_page(400, "not a valid HTTP request");
+}
+
+std::optional<OpsPage> request_refusal(const Request& request, const http::Target& target) {
+    if (request.method() != beast_http::verb::get && request.method() != beast_http::verb::head)
+        return text_page(405, "GET only; changes go through `noren ctl`");
+    if (target.error || (request.version() >= 11 && request.count(beast_http::field::host) != 1))
+        return text_page(400, "not a valid HTTP request");
+    return std::nullopt;
+}
+
+Response to_response(OpsPage&& page, unsigned version, bool keep_alive) {
+    Response response(static_cast<beast_http::status>(page.status), version);
+    response.set(beast_http::field::content_type, beast::string_view(page.type.data(), page.type.size()));
+    response.set(beast_http::field::cache_control, "no-store");
+    if (page.status == 405) response.set(beast_http::field::allow, "GET, HEAD");
+    response.body() = std::move(page.body);
     response.prepare_payload();
+    response.keep_alive(keep_alive);
     return response;
+}
+
+asio::awaitable<bool> send(Client& client, Response& response, bool head_only) {
+    beast_http::response_serializer<beast_http::string_body> serializer(response);
+    if (head_only) {
+        const auto [error, bytes] =
+            co_await beast_http::async_write_header(client.stream, serializer, tuple_awaitable);
+        co_return !error;
+    }
+    const auto [error, bytes] = co_await beast_http::async_write(client.stream, serializer, tuple_awaitable);
+    co_return !error;
+}
+
+/// Closing with unread bytes makes the kernel reset the connection, which can destroy the answer on its way
+/// (RFC 9112 9.6): so say that no more comes, and throw away what still does, for a moment.
+asio::awaitable<void> close_gently(Client& client) {
+    boost::system::error_code failed;
+    client.stream.socket().shutdown(tcp::socket::shutdown_send, failed);
+    client.stream.expires_after(k_linger);
+    std::array<char, 4096> waste;
+    for (std::size_t left = 64; left > 0 && !failed; --left) {
+        const auto [error, bytes] =
+            co_await client.stream.async_read_some(asio::buffer(waste), tuple_awaitable);
+        failed = error;
+    }
 }
 
 }  // namespace
 
 struct OpsServer::State {
-    State(asio::io_context& context, const config::Endpoint& listen, OpsHooks h)
-        : io(context), acceptor(bind_to(context, listen)), hooks(std::move(h)) {}
+    State(asio::io_context& context, const config::Endpoint& listen, OpsHooks h, const OpsLimits& l)
+        : io(context), acceptor(bind_to(context, listen)), hooks(std::move(h)), limits(l) {}
 
-    Response respond(const Request& request) const;
+    void set_idle(Clients::iterator client) {
+        client->idle = true;
+        clients.splice(clients.end(), clients, client);
+    }
+    bool make_room();
+    bool drain_is_over(Clock::time_point begin_by) const {
+        return hooks.draining() ? hooks.drained() : Clock::now() >= begin_by;
+    }
+    asio::awaitable<bool> wait_for_drain(Client& client, std::chrono::seconds begin_within);
+    asio::awaitable<std::optional<OpsPage>> page_for(Client& client, const Request& request);
+    asio::awaitable<bool> serve_one(Client& client, beast::flat_buffer& buffer);
 
     asio::io_context& io;
     tcp::acceptor acceptor;
-    OpsHooks hooks;
-    std::size_t connections = 0;
+    const OpsHooks hooks;
+    const OpsLimits limits;
+    Clients clients;  ///< each belongs to its coroutine; of the idle ones the longest idle comes first
+    std::size_t drain_waits = 0;
     bool stopping = false;
 };
 
-Response OpsServer::State::respond(const Request& request) const {
-    const std::string_view target(request.target().data(), request.target().size());
-    const std::string_view path = target.substr(0, target.find('?'));
-    if (request.method() != http::verb::get && request.method() != http::verb::head) {
-        Response response = answer(request, http::status::method_not_allowed, "text/plain", "GET only\n");
-        response.set(http::field::allow, "GET, HEAD");
-        return response;
-    }
-    if (path == "/metrics")
-        return answer(request, http::status::ok, "text/plain; version=0.0.4; charset=utf-8", hooks.metrics());
-    if (path == "/-/healthy") return answer(request, http::status::ok, "text/plain", "healthy\n");
-    if (path == "/-/ready") {
-        const auto status = hooks.ready() ? http::status::ok : http::status::service_unavailable;
-        return answer(request, status, "application/json", hooks.ready_json() + "\n");
-    }
-    if (path == "/-/status")
-        return answer(request, http::status::ok, "application/json", hooks.status_json() + "\n");
-    if (path == "/-/config")
-        return answer(request, http::status::ok, "application/yaml", hooks.config_yaml());
-    if (path == "/-/drain-wait") return answer(request, http::status::ok, "text/plain", "drained\n");
-    if (path == "/") return answer(request, http::status::ok, "text/plain", k_index);
-    return answer(request, http::status::not_found, "text/plain", "not found\n");
+/// False: every connection is busy.
+bool OpsServer::State::make_room() {
+    if (clients.size() < limits.connections) return true;
+    const auto idle = std::find_if(clients.begin(), clients.end(), [](const Client& c) { return c.idle; });
+    if (idle == clients.end()) return false;
+    idle->idle = false;  // once is enough
+    idle->close();
+    return true;
 }
 
-namespace {
-
-/// True when a drain is over; false when the client left before that.
-template <typename State>
-asio::awaitable<bool> wait_for_drain(std::shared_ptr<State> state, beast::tcp_stream& stream) {
-    asio::steady_timer timer(state->io);
-    while (!state->hooks.drained() && !state->stopping) {
-        timer.expires_after(k_drain_look);
-        co_await timer.async_wait(tuple_awaitable);
-        char byte = 0;
-        boost::system::error_code error;
-        stream.socket().non_blocking(true, error);
-        stream.socket().receive(asio::buffer(&byte, 1), tcp::socket::message_peek, error);
-        if (error && error != asio::error::would_block) co_return false;
+/// True when there is something to answer; false when the client has left.
+asio::awaitable<bool> OpsServer::State::wait_for_drain(Client& client, std::chrono::seconds begin_within) {
+    const auto begin_by = Clock::now() + begin_within;
+    client.stream.expires_never();
+    while (!stopping && !drain_is_over(begin_by)) {
+        client.pause.expires_after(k_drain_look);
+        co_await client.pause.async_wait(tuple_awaitable);
+        if (client.has_left()) co_return false;
     }
     co_return true;
 }
 
-template <typename State>
-asio::awaitable<void> serve(std::shared_ptr<State> state, tcp::socket socket) {
-    beast::tcp_stream stream(std::move(socket));
-    beast::flat_buffer buffer(16 * 1024);
-    for (;;) {
-        http::request_parser<http::empty_body> parser;
-        parser.header_limit(8 * 1024);
-        stream.expires_after(k_idle);
-        const auto [read_error, read_bytes] =
-            co_await http::async_read(stream, buffer, parser, tuple_awaitable);
-        if (read_error) break;
-        const Request request = parser.release();
-        if (request.target().starts_with("/-/drain-wait")) {
-            stream.expires_never();
-            if (!co_await wait_for_drain(state, stream)) break;
-        }
-        Response response = state->respond(request);
-        stream.expires_after(k_idle);
-        if (request.method() == http::verb::head) {
-            http::response_serializer<http::string_body> serializer(response);
-            const auto [error, bytes] =
-                co_await http::async_write_header(stream, serializer, tuple_awaitable);
-            if (error) break;
-        } else {
-            const auto [error, bytes] = co_await http::async_write(stream, response, tuple_awaitable);
-            if (error) break;
-        }
-        if (!response.keep_alive() || state->stopping) break;
+asio::awaitable<std::optional<OpsPage>> OpsServer::State::page_for(Client& client, const Request& request) {
+    const http::Target target = http::parse_target(view(request.target()), view(request.method_string()));
+    if (auto refusal = request_refusal(request, target)) co_return refusal;
+    if (const auto wait = drain_wait_of(target.origin_form)) {
+        if (wait->mistake) co_return wait->mistake;
+        if (drain_waits >= limits.drain_waits) co_return text_page(503, "too many are waiting already");
+        ++drain_waits;
+        const bool still_there = co_await wait_for_drain(client, wait->begin_within);
+        --drain_waits;
+        if (!still_there) co_return std::nullopt;
     }
-    boost::system::error_code ignored;
-    stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-    --state->connections;
+    co_return page_at(hooks, target.origin_form);
+}
+
+/// One request and its answer; true if another may follow.
+asio::awaitable<bool> OpsServer::State::serve_one(Client& client, beast::flat_buffer& buffer) {
+    Parser parser;
+    parser.header_limit(k_max_head);
+    client.stream.expires_after(limits.idle);
+    const auto [error, size] =
+        co_await beast_http::async_read_header(client.stream, buffer, parser, tuple_awaitable);
+    client.idle = false;
+    std::optional<OpsPage> page = head_refusal(error);
+    if (error && !page) co_return false;
+    if (!page) page = co_await page_for(client, parser.get());
+    if (!page) co_return false;
+    // A body is never wanted and so never read: after it the connection cannot be used again.
+    const bool keep_alive = !error && parser.is_done() && parser.get().keep_alive() && !stopping;
+    const bool head_only = !error && parser.get().method() == beast_http::verb::head;
+    Response response = to_response(std::move(*page), error ? 11 : parser.get().version(), keep_alive);
+    client.stream.expires_after(limits.idle);
+    const bool sent = co_await send(client, response, head_only);
+    if (sent && !keep_alive) co_await close_gently(client);
+    co_return sent&& keep_alive;
+}
+
+namespace {
+
+template <typename State>
+asio::awaitable<void> serve(std::shared_ptr<State> state, Clients::iterator client) {
+    struct Leave {
+        std::shared_ptr<State> state;
+        Clients::iterator client;
+        ~Leave() { state->clients.erase(client); }
+    };
+    const Leave leave{state, client};
+    beast::flat_buffer buffer(2 * k_max_head);
+    while (co_await state->serve_one(*client, buffer)) {
+        if (state->stopping) break;
+        state->set_idle(client);
+    }
 }
 
 template <typename State>
@@ -169,22 +270,23 @@ asio::awaitable<void> accept(std::shared_ptr<State> state) {
         tcp::socket socket(state->io);
         const auto [error] = co_await state->acceptor.async_accept(socket, tuple_awaitable);
         if (state->stopping) break;
-        if (error) {
-            pause.expires_after(std::chrono::milliseconds(50));
+        if (error) {  // most likely no descriptor is left: some will come back
+            pause.expires_after(k_accept_pause);
             co_await pause.async_wait(tuple_awaitable);
             continue;
         }
-        if (state->connections >= k_max_connections) continue;
-        ++state->connections;
-        auto serving = serve(state, std::move(socket));
+        if (!state->make_room()) continue;
+        const auto client = state->clients.emplace(state->clients.end(), std::move(socket), state->io);
+        auto serving = serve(state, client);
         asio::co_spawn(state->io, std::move(serving), asio::detached);
     }
 }
 
 }  // namespace
 
-OpsServer::OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks)
-    : state_(std::make_shared<State>(io, listen, std::move(hooks))) {}
+OpsServer::OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks,
+                     const OpsLimits& limits)
+    : state_(std::make_shared<State>(io, listen, std::move(hooks), limits)) {}
 
 OpsServer::~OpsServer() {
     stop();
@@ -196,9 +298,13 @@ void OpsServer::start() {
 }
 
 void OpsServer::stop() {
-    state_->stopping = true;
+    if (std::exchange(state_->stopping, true)) return;
     boost::system::error_code ignored;
     state_->acceptor.close(ignored);
+    for (Client& client : state_->clients) {
+        client.pause.cancel();
+        if (client.idle) client.close();
+    }
 }
 
 std::uint16_t OpsServer::port() const {

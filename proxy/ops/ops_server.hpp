@@ -3,41 +3,44 @@
 // a scrape nor a slow reader of one can delay a token. What changes anything is not here (see
 // control_socket.hpp).
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 
 #include "config/address.hpp"
+#include "proxy/ops/ops_pages.hpp"
 
 namespace noren::proxy {
 
 namespace asio = boost::asio;
 
-/// What the endpoint answers with; called on the ops thread.
-struct OpsHooks {
-    std::function<std::string()> metrics;  ///< Prometheus text 0.0.4
-    std::function<std::string()> status_json;
-    std::function<std::string()> config_yaml;  ///< effective, secrets masked
-    std::function<bool()> ready;
-    std::function<std::string()> ready_json;  ///< {"ready":..., "because":[...]}
-    std::function<bool()> drained;            ///< nothing runs any more, or no drain was asked for
+struct OpsLimits {
+    /// Open at once. One more takes the place of the longest idle one, so that nobody who opens connections
+    /// and says nothing can shut out the kubelet's probes.
+    std::size_t connections = 256;
+    std::size_t drain_waits = 64;            ///< waiting at once; more are answered 503
+    std::chrono::milliseconds idle{30'000};  ///< for a request head to come, and for an answer to be taken
 };
 
+/// One thread: the one that runs io.
 class OpsServer {
   public:
-    /// Binds at once; throws boost::system::system_error. An empty host or "::" is every address of both
-    /// families.
-    OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks);
+    /// Binds at once; throws boost::system::system_error with the address in its text. An empty host or "::"
+    /// is every address of both families, of IPv4 alone where there is no IPv6. Port 0: any free one.
+    OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks,
+              const OpsLimits& limits = {});
     ~OpsServer();
 
     void start();
-    /// Takes no more connections and ends the waiting ones.
+    /// Takes no more connections, closes the idle ones and answers the waiting ones. Their answers have been
+    /// handed to the kernel before anything that is posted to io after this call runs.
     void stop();
     std::uint16_t port() const;
+    /// As bound.
     std::string address() const;
 
   private:

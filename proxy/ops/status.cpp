@@ -30,6 +30,7 @@ std::string to_json(const Status& s) {
         {"connections", s.connections},
         {"engine", json::object{{"address", s.engine},
                                 {"up", s.engine_up},
+                                {"last_error", s.engine_error},
                                 {"connections_active", s.upstream_active},
                                 {"connections_idle", s.upstream_idle}}},
         {"admission", json::object{{"concurrency_limit", s.concurrency_limit},

@@ -15,6 +15,7 @@ struct Status {
     std::string drain;                           ///< "no", "lame_duck", "refusing", "drained"
     std::string listen, ops, engine;
     bool engine_up = false;
+    std::string engine_error;  ///< of the last health probe; empty: it was answered
     std::uint64_t workers = 0, connections = 0, upstream_active = 0, upstream_idle = 0;
     std::uint64_t concurrency_limit = 0, queue_capacity = 0;  ///< limit 0 = unlimited
     std::uint64_t running = 0, waiting = 0, inflight = 0, awaiting_first_token = 0;
@@ -25,6 +26,7 @@ struct Status {
     std::vector<std::string> restart_required;  ///< keys that differ from what runs
 };
 
+/// One line.
 std::string to_json(const Status& status);
 
 }  // namespace noren::proxy

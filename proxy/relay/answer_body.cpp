@@ -66,6 +66,7 @@ AnswerBody::Passed AnswerBody::pass_chunked(std::string_view in) {
                 break;
             case ChunkScanner::Kind::trailers:
                 status_ = Status::done;
+                rewrite_from_here(begin);  // the last chunk's size line may have come in an earlier read
                 if (!dechunk_) rewritten_.append(http::chunked_end(chunks_.trailers()));
                 break;
             case ChunkScanner::Kind::more:

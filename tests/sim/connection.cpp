@@ -207,7 +207,7 @@ net::awaitable<bool> Connection::answer_api(Exchange& exchange, const Route& rou
     Result<Ask> ask = read_ask(route, body, exchange.overrides, core_.options().ask);
     if (ask) {
         ask->id = exchange.truth.id;
-        ask->created = std::time(nullptr);
+        ask->created = core_.options().created.value_or(std::time(nullptr));
         if (ask->model.empty()) ask->model = core_.options().model;
         if (!core_.fits(*ask, exchange.overrides)) {
             ask =

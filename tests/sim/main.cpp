@@ -81,6 +81,7 @@ void describe_server(CLI::App& app, Flags& flags, sim::Options& options) {
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
     app.add_option("--max-body", options.max_body, "request body bytes; more is 413")->capture_default_str();
+    app.add_option("--created", options.created, "Unix seconds to put into answers instead of now");
     app.add_option("--fault", flags.fault,
                    "do this to every request that asks for no fault: " + sim::fault_forms());
     app.add_option("--truth", options.truth_file,

@@ -28,6 +28,9 @@ struct Options {
     std::uint32_t max_head = 64U << 10U;         ///< bytes; more is 431
     Fault fault;                                 ///< of every generating request that asks for none itself
 
+    std::optional<std::int64_t>
+        created;  ///< Unix seconds to put into answers instead of now: same bytes again
+
     std::string truth_file;   ///< JSON lines, appended; empty = none
     bool keep_truth = false;  ///< also in memory, for Engine::truth() and GET /sim/truth
 };

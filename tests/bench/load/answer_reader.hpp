@@ -1,7 +1,6 @@
 #pragma once
-// One HTTP/1.1 answer as a strict client reads it: status line and fields, body framing checked to the byte,
-// events cut out of the body. Sans-IO, and no code of the proxy's, so that the two do not share a
-// misunderstanding.
+// One HTTP/1.1 answer as a strict client reads it (RFC 9112): status line and fields, body framing checked to
+// the byte. Sans-IO, and no code of the proxy's, so that the two do not share a misunderstanding.
 
 #include <cstdint>
 #include <functional>
@@ -10,14 +9,17 @@
 #include <string>
 #include <string_view>
 
+#include "tests/bench/load/event_framer.hpp"
+
 namespace load {
+
+/// FNV-1a, 64 bits: the running value over no bytes yet.
+inline constexpr std::uint64_t k_fnv_basis = 0xcbf29ce484222325ULL;
 
 class AnswerReader {
   public:
-    /// An event's data (SSE: data lines joined; NDJSON: a line).
-    using OnEvent = std::function<void(std::string_view data)>;
-
-    explicit AnswerReader(OnEvent on_event) : on_event_(std::move(on_event)) {}
+    /// Called for every event of a body whose type says that it is a stream of events.
+    explicit AnswerReader(EventFramer::OnEvent on_event) : on_event_(std::move(on_event)) {}
 
     /// Bytes as received. False: they break the protocol; problem() says how.
     bool feed(std::string_view bytes);
@@ -25,11 +27,13 @@ class AnswerReader {
     bool closed();
 
     bool whole() const { return state_ == State::whole; }
-    bool head_known() const { return state_ != State::head; }
+    bool head_known() const { return head_known_; }
     int status() const { return status_; }
+    /// Value of a field by its lower-case name, several of them joined with commas; empty = absent.
     std::string_view field(const std::string& lower_case_name) const;
+    /// Another request may go over this connection.
     bool keeps_alive() const;
-    bool is_event_stream() const { return sse_ || ndjson_; }
+    bool is_event_stream() const { return events_.has_value(); }
     const std::string& problem() const { return problem_; }
     /// The body, if it is no event stream.
     const std::string& document() const { return document_; }
@@ -50,27 +54,29 @@ class AnswerReader {
     };
 
     bool fail(std::string problem);
+    bool line(std::string_view& bytes);
     bool read_head();
+    bool read_fields(std::string_view lines);
+    bool read_framing();
     bool read_chunk_size();
+    bool read_trailer();
+    void take_body(std::string_view& bytes);
+    bool take_chunk_end(char next);
     void body(std::string_view bytes);
-    void sse_line(std::string_view line);
-    void end_of_body();
     void finish();
 
-    OnEvent on_event_;
+    EventFramer::OnEvent on_event_;
     State state_ = State::head;
     std::string buffer_;  ///< head, size line or trailer bytes not yet whole
     std::uint64_t left_ = 0;
     int status_ = 0;
+    bool head_known_ = false, old_version_ = false, ended_by_close_ = false;
     std::map<std::string, std::string> fields_;
-    bool sse_ = false, ndjson_ = false;
-    std::string line_;  ///< of the event stream, not yet whole
-    std::string data_;  ///< of the SSE event, so far
-    bool has_data_ = false;
+    std::optional<EventFramer> events_;
     std::string document_;
     std::string problem_;
     std::uint64_t body_bytes_ = 0;
-    std::uint64_t body_hash_ = 0xcbf29ce484222325ULL;  ///< FNV-1a, 64 bits
+    std::uint64_t body_hash_ = k_fnv_basis;
 };
 
 }  // namespace load

@@ -1,5 +1,5 @@
 #pragma once
-// The inference APIs as a client sees them: what to send, and what an event of the answer says.
+// The inference APIs as a client asks them: where to send what.
 
 #include <cstdint>
 #include <optional>
@@ -10,8 +10,9 @@ namespace load {
 
 enum class Api : unsigned char { chat, completions, responses, messages, tgi, ollama, llamacpp, triton };
 
-/// "chat", "completions", ... ; empty if there is no such API.
+/// "chat", "completions", ...; nullopt if there is no such API.
 std::optional<Api> api_of(std::string_view name);
+std::string_view name_of(Api api);
 
 struct Ask {
     std::string prompt;
@@ -22,16 +23,5 @@ struct Ask {
 
 std::string path_of(Api api, const Ask& ask);
 std::string body_of(Api api, const Ask& ask);
-
-/// What one event (SSE data, an NDJSON line) or a whole JSON answer tells.
-struct Told {
-    bool valid = false;                          ///< JSON, or the end marker
-    std::string text;                            ///< generated text in it
-    std::optional<std::uint64_t> output_tokens;  ///< as reported
-    bool end = false;                            ///< the API's own end marker
-    bool error = false;
-};
-
-Told read_event(Api api, std::string_view data);
 
 }  // namespace load

@@ -1,54 +1,63 @@
 #pragma once
 // One connection to a server that requests are sent over, one at a time.
 
-#include <memory>
-#include <optional>
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "tests/bench/load/histogram.hpp"
 #include "tests/bench/load/options.hpp"
+#include "tests/bench/load/request_source.hpp"
 #include "tests/bench/load/result.hpp"
+#include "tests/bench/load/sim_text.hpp"
+#include "tests/bench/load/target.hpp"
+#include "tests/bench/load/verdict.hpp"
+#include "tests/bench/load/watch.hpp"
 
 namespace load {
 
 namespace asio = boost::asio;
 
-struct Target {
-    asio::generic::stream_protocol::endpoint endpoint;
-    std::string host;  ///< for the Host field
-};
-
-/// http://host:port or unix:/path; throws std::exception with what is wrong.
-Target resolve(const std::string& url);
-
-struct Request {
-    std::string id;
-    std::string body;
-    std::string path;
-    std::optional<std::chrono::microseconds> leave_after;  ///< our client goes away then
-};
-
 class Client {
   public:
-    Client(asio::io_context& io, const Options& options, const Target& target)
-        : io_(io), options_(options), target_(target) {}
+    /// All must outlive the client.
+    Client(asio::io_context& io, const Options& options, const SimText& sim_text, const Target& target)
+        : options_(options), sim_text_(sim_text), target_(target), socket_(io) {}
 
-    /// Never throws; what went wrong is in the result.
-    asio::awaitable<Result> run(const Request& request);
+    /// Never throws; what went wrong is in the result. Gaps between token events are added to `gaps`.
+    asio::awaitable<Result> run(const Request& request, Histogram& gaps);
 
   private:
     using Socket = asio::generic::stream_protocol::socket;
 
-    asio::awaitable<std::string> connect();
-    asio::awaitable<void> exchange(const Request& request, Result& result);
+    /// One try at one request.
+    struct Exchange {
+        Exchange(const Options& options, const Request& what, Result& into, Histogram& gaps_into);
 
-    asio::io_context& io_;
+        const Request& request;
+        Result& result;
+        Histogram& gaps;
+        Reading reading;
+        AnswerReader reader;
+        bool any_byte = false;
+
+        /// Bytes have come: false = that was the last of them, for good or ill.
+        bool received(std::string_view bytes, TimePoint now);
+    };
+
+    asio::awaitable<void> attempt(Exchange& exchange);
+    asio::awaitable<void> connect(Exchange& exchange, Watch& watch);
+    asio::awaitable<void> converse(Exchange& exchange, Watch& watch);
+    std::string head_of(const Request& request) const;
+    void conclude(Exchange& exchange);
+    void disconnect();
+
     const Options& options_;
+    const SimText& sim_text_;
     const Target& target_;
-    std::shared_ptr<Socket> socket_;
+    Socket socket_;
 };
 
 }  // namespace load

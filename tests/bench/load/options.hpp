@@ -17,31 +17,48 @@ struct Range {
 
 struct Stage {
     std::uint32_t connections = 0;
-    std::chrono::milliseconds duration{0};
+    std::chrono::milliseconds duration{0};  ///< 0 = ended by Options::requests only
+};
+
+/// One line of a prompt file: the user's words, or the request body as it is to be sent.
+struct Prompt {
+    std::string text;
+    bool is_body = false;
 };
 
 struct Options {
-    std::vector<std::string>
-        urls;  ///< http://host:port or unix:/path; with two, every request goes to both in turn
+    /// http://host:port[/path] or unix:/path. With two, every request goes to both, in turn which is first.
+    std::vector<std::string> urls;
+    std::vector<std::string> labels;  ///< what reports call the urls; as many as there are urls
     Api api = Api::chat;
     bool stream = true;
     std::string model = "sim-7b";
     Range max_tokens{64, 64};
     Range prompt_words{32, 32};
-    std::vector<std::string> prompts;  ///< used in turn instead of synthetic ones
+    std::vector<Prompt> prompts;       ///< used in turn instead of synthetic ones
     std::vector<std::string> headers;  ///< "Name: value" lines
+    bool keep_alive = true;
+    /// A closed-loop client that was refused, or found nobody, waits so long before it asks again.
+    std::chrono::milliseconds refused_pause{100};
 
-    std::vector<Stage> stages;        ///< closed loop; one after the other
+    std::vector<Stage> stages;        ///< closed loop; one after the other. Open loop: the first one's time
     std::uint64_t requests = 0;       ///< end after so many; 0 = by time
     double rate = 0;                  ///< requests per second, Poisson arrivals; 0 = closed loop
     std::uint32_t max_open = 10'000;  ///< with rate: an arrival beyond that is counted as missed
-    std::uint64_t seed = 1;
-    bool keep_alive = true;
+    std::uint64_t seed = 1;           ///< of everything random
+
     std::chrono::milliseconds connect_timeout{5'000};
-    std::chrono::milliseconds silence_timeout{120'000};  ///< no byte for so long
+    std::chrono::milliseconds first_byte_timeout{120'000};  ///< from the start of the request
+    std::chrono::milliseconds silence_timeout{120'000};     ///< between two reads of an answer
+    std::chrono::milliseconds total_timeout{0};             ///< of a whole request; 0 = none
+
     double leave = 0;  ///< fraction of requests whose client leaves at a random moment
     std::chrono::milliseconds leave_within{1'000};
-    bool verify_text = true;  ///< against a noren-sim: every token must be the right one
+    double slow = 0;                ///< fraction of requests whose client reads slowly
+    std::uint32_t read_rate = 512;  ///< bytes per second that such a client reads
+
+    bool verify_text = true;   ///< against a noren-sim: every token must be the right one
+    bool expect_same = false;  ///< with two urls: both must generate the same text
 };
 
 }  // namespace load

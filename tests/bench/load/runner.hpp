@@ -5,23 +5,33 @@
 #include <functional>
 #include <vector>
 
+#include "tests/bench/load/histogram.hpp"
 #include "tests/bench/load/options.hpp"
 #include "tests/bench/load/result.hpp"
+#include "tests/bench/load/summary.hpp"
 
 namespace load {
 
 struct Progress {
     std::size_t stage = 0;
-    std::uint64_t done = 0, failed = 0;
+    std::uint64_t open = 0, done = 0, refused = 0, failed = 0, tokens = 0;
     double seconds = 0;
+    bool stopping = false;
 };
 
 struct Outcome {
     std::vector<Result> results;
-    std::uint64_t missed = 0;  ///< arrivals that found max_open requests under way
+    std::vector<std::vector<Histogram>> gaps;  ///< between token events, [stage][url]
+    std::uint64_t missed = 0;                  ///< arrivals that found max_open requests under way
+    Samples lateness;                          ///< open loop: seconds from due to begun; our own fault
+    bool interrupted = false;                  ///< by SIGINT
 };
 
-/// tick is called about every half second from the running thread. Throws for an unusable url only.
-Outcome run(const Options& options, const std::function<void(const Progress&)>& tick);
+using OnProgress = std::function<void(const Progress&)>;
+
+/// on_progress is called about every half second from the running thread. SIGINT ends the run as if its time
+/// were over; a second one kills as usual. Throws std::runtime_error for an unusable url, before anything is
+/// sent.
+Outcome run(const Options& options, const OnProgress& on_progress);
 
 }  // namespace load

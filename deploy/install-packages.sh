@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# install-packages.sh build|test: installs what deploy/packages.txt lists and this Debian 12 does not have yet.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+wanted=$(sed -n "s/^build: //p" "$here/packages.txt")
+[ "${1:-build}" = test ] && wanted="$wanted $(sed -n "s/^test: //p" "$here/packages.txt")"
+missing=()
+for package in $wanted; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+echo "installing: ${missing[*]}"
+as_root=()
+[ "$(id -u)" -eq 0 ] || as_root=(sudo)
+# No service is to be started by an installation for tests.
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,0 +1,14 @@
+#pragma once
+// The engines' many words for why generation ended, folded into the few that a label may have.
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace noren::metrics {
+
+/// Index into k_finish_reasons. Empty: the answer ended without one ("none"); a word of no known dialect:
+/// "other".
+std::size_t finish_reason_index(std::optional<std::string_view> word);
+
+}  // namespace noren::metrics

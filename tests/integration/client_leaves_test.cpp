@@ -1,0 +1,185 @@
+// A client that goes away, in every phase: the engine is told at once, the permit comes back, and it is
+// nobody's fault.
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/sim/engine.hpp"
+#include "tests/support/noren_under_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using test::NorenUnderTest;
+using test::Peer;
+
+sim::Options slow_engine() {
+    sim::Options options;
+    options.lone = sim::Pace{60s, 20ms, false};  // a silent prefill
+    options.keep_truth = true;
+    return options;
+}
+
+std::string url_of(const sim::Engine& engine) {
+    return "http://127.0.0.1:" + std::to_string(engine.port());
+}
+
+std::string chat(const std::string& extra = "", bool stream = true) {
+    const std::string body = std::string("{\"model\":\"m\",\"stream\":") + (stream ? "true" : "false") +
+                             ",\"max_tokens\":1000,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}";
+    return test::post_request("/v1/chat/completions", body, extra);
+}
+
+void expect_left(NorenUnderTest& noren, const std::string& phase) {
+    CHECK(noren.reaches("noren_client_disconnects_total{phase=\"" + phase + "\"}", 1));
+    CHECK(noren.reaches("noren_inflight_requests", 0));
+    CHECK(noren.metric("noren_running_requests") == 0);
+    CHECK(noren.metric("noren_queued_requests") == 0);
+    CHECK(noren.metric("noren_awaiting_first_token_requests") == 0);
+    CHECK(noren.metric("noren_upstream_connections{state=\"active\"}") == 0);
+    for (const char* reason : {"connect", "reset", "timeout", "protocol"})
+        CHECK(noren.metric("noren_upstream_errors_total{reason=\"" + std::string(reason) + "\"}") == 0);
+}
+
+/// The engine saw the cancel; how soon after `left` is on record for people, and bounded loosely for
+/// machines.
+void expect_cancel_seen(sim::Engine& engine, sim::TimePoint left) {
+    REQUIRE(engine.wait_for_truths(1, 20s));
+    const sim::Truth truth = engine.truth().front();
+    REQUIRE(truth.cancel_seen.has_value());
+    CHECK(truth.outcome == "cancelled");
+    CHECK(*truth.cancel_seen - left < 5s);
+}
+
+}  // namespace
+
+TEST_CASE("a client leaves during a silent prefill") {
+    for (const bool stream : {true, false}) {
+        sim::Engine engine(slow_engine());
+        engine.start();
+        NorenUnderTest noren(url_of(engine));
+        Peer client = Peer::connect(noren.port());
+        client.send(chat("", stream));
+        REQUIRE(noren.reaches("noren_awaiting_first_token_requests", 1));
+        const auto left = std::chrono::steady_clock::now();
+        SECTION(stream ? "by FIN, streaming" : "by FIN, plain") {
+            client.close();
+        }
+        SECTION(stream ? "by RST, streaming" : "by RST, plain") {
+            client.reset();
+        }
+        client.close();
+        expect_cancel_seen(engine, left);
+        expect_left(noren, "prefill");
+    }
+}
+
+TEST_CASE("a client leaves in the middle of a stream") {
+    sim::Engine engine(slow_engine());
+    engine.start();
+    NorenUnderTest noren(url_of(engine));
+    Peer client = Peer::connect(noren.port());
+    client.send(chat("x-sim-ttft-ms: 1\r\n"));
+    client.receive_until("\"content\":\" ");
+    const auto left = std::chrono::steady_clock::now();
+    client.close();
+    expect_cancel_seen(engine, left);
+    expect_left(noren, "decode");
+    CHECK(noren.metric("noren_requests_total{model=\"m\",endpoint=\"chat_completions\",code=\"200\",outcome="
+                       "\"client_closed\"}") == -1);  // labels come sorted
+    CHECK(noren.metric("noren_requests_total{code=\"200\",endpoint=\"chat_completions\",model=\"m\",outcome="
+                       "\"client_closed\"}") == 1);
+}
+
+TEST_CASE("a client leaves the queue") {
+    for (const bool large : {false, true}) {
+        INFO("a body larger than is held: " << large);
+        sim::Engine engine(slow_engine());
+        engine.start();
+        NorenUnderTest noren(url_of(engine), [](auto& config) { config.admission.max_concurrency = 1; });
+        Peer running = Peer::connect(noren.port());
+        running.send(chat());
+        REQUIRE(noren.reaches("noren_running_requests", 1));
+        Peer waiting = Peer::connect(noren.port());
+        if (large) {
+            // Held, read ahead, and the rest in the kernel: the end of it has arrived, unread.
+            waiting.send("POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n" +
+                         std::string(360'000, ' '));
+        } else {
+            waiting.send(chat());
+        }
+        REQUIRE(noren.reaches("noren_queued_requests", 1));
+        waiting.close();
+        CHECK(noren.reaches("noren_queued_requests", 0));
+        CHECK(noren.reaches("noren_client_disconnects_total{phase=\"queued\"}", 1));
+        CHECK(engine.counters().requests == 1);
+    }
+}
+
+TEST_CASE("a client leaves in the middle of its upload") {
+    sim::Engine engine(slow_engine());
+    engine.start();
+    NorenUnderTest noren(url_of(engine));
+    const std::size_t size = GENERATE(1000, 1'000'000);
+    Peer client = Peer::connect(noren.port());
+    client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Length: " + std::to_string(size) +
+                "\r\n\r\n" + std::string(size / 2, ' '));
+    REQUIRE(noren.reaches("noren_inflight_requests", 1));
+    client.close();
+    expect_left(noren, "upload");
+    CHECK(engine.counters().complete == 0);
+}
+
+TEST_CASE("a client leaves while noren is connecting") {
+    test::Listener deaf(0);
+    deaf.fill_backlog();
+    NorenUnderTest noren(deaf.url(), [](auto& config) { config.timeouts.connect = 20s; });
+    Peer client = Peer::connect(noren.port());
+    client.send(chat());
+    REQUIRE(noren.reaches("noren_running_requests", 1));
+    client.close();
+    expect_left(noren, "connect");
+}
+
+TEST_CASE("10,000 random leaves end with every gauge at 0") {
+    sim::Options options;
+    options.lone = sim::Pace{3ms, 1ms, true};
+    sim::Engine engine(options);
+    engine.start();
+    NorenUnderTest noren(url_of(engine), [](auto& config) {
+        config.admission.max_concurrency = 8;
+        config.admission.max_queue = 16;
+        config.workers = 2;
+        config.log.access = "off";
+    });
+    std::mt19937 random(8);
+    const char* wanted = std::getenv("NOREN_LEAVES");
+    const int leaves = wanted ? std::atoi(wanted) : 10'000;
+    struct Visitor {
+        Peer peer;
+        bool asked;  ///< its request is whole, so that an answer may come
+    };
+    std::vector<Visitor> open;
+    for (int i = 0; i < leaves; ++i) {
+        open.push_back({Peer::connect(noren.port()), random() % 8 != 0});
+        const std::string request = chat("x-sim-tokens: 20\r\n", random() % 4 != 0);
+        open.back().peer.send(open.back().asked ? request : request.substr(0, random() % request.size()));
+        while (open.size() >= 32) {
+            const std::size_t which = random() % open.size();
+            if (open[which].asked && random() % 64 == 0) open[which].peer.receive(1 + random() % 2000);
+            if (random() % 2 == 0) open[which].peer.reset();
+            open.erase(open.begin() + static_cast<std::ptrdiff_t>(which));
+        }
+    }
+    open.clear();
+    CHECK(noren.reaches("noren_inflight_requests", 0));
+    CHECK(noren.reaches("noren_client_connections", 0));
+    CHECK(noren.metric("noren_running_requests") == 0);
+    CHECK(noren.metric("noren_queued_requests") == 0);
+    CHECK(noren.metric("noren_awaiting_first_token_requests") == 0);
+    CHECK(noren.metric("noren_upstream_connections{state=\"active\"}") == 0);
+}

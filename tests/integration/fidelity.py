@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""fidelity.py BIN_DIR [--streams N] [--at-once N]: streams of several dialects and paces through noren, and what noren
+recorded of each against what the simulated engine knows it did. Token and event counts must be exact; the stamps are
+reported as a distribution (how far is a machine's matter; that none lies before the truth is not). Ends with
+"N passed, N failed"."""
+import argparse
+import asyncio
+import json
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from support.harness import Stack, wait_for  # noqa: E402
+
+DIALECTS = {
+    "/v1/chat/completions": lambda n, usage: {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": True,
+                                              "max_tokens": n, "stream_options": {"include_usage": usage}},
+    "/v1/completions": lambda n, usage: {"model": "m", "prompt": "x", "stream": True, "max_tokens": n,
+                                         "stream_options": {"include_usage": usage}},
+    "/v1/messages": lambda n, usage: {"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": True,
+                                      "max_tokens": n},
+    "/v1/responses": lambda n, usage: {"model": "m", "input": "x", "stream": True, "max_output_tokens": n},
+    "/generate_stream": lambda n, usage: {"inputs": "x", "parameters": {"max_new_tokens": n, "details": usage}},
+    "/api/chat": lambda n, usage: {"model": "m", "messages": [{"role": "user", "content": "x"}],
+                                   "options": {"num_predict": n}},
+    "/completion": lambda n, usage: {"prompt": "x", "stream": True, "n_predict": n},
+    "/v2/models/m/generate_stream": lambda n, usage: {"text_input": "x", "max_tokens": n},
+}
+
+
+def plan(rng, count):
+    for index in range(count):
+        path = rng.choice(list(DIALECTS))
+        tokens = rng.choice([1, 2, rng.randint(1, 40), rng.randint(1, 400)])
+        gap = rng.uniform(0.5, 80) if tokens < 60 else rng.uniform(0.5, 10)
+        per_event = rng.choice([1, 1, 1, 1, 2, 5]) if "generate_stream" != path.strip("/") else 1
+        ttft = rng.choice([5, rng.randint(5, 200), rng.randint(5, 2000)])
+        yield {"id": f"fid-{index}", "path": path, "body": json.dumps(DIALECTS[path](tokens, rng.random() < 0.5)),
+               "headers": {"x-sim-ttft-ms": ttft, "x-sim-interval-us": int(gap * 1000), "x-sim-tokens": tokens,
+                           "x-sim-tokens-per-event": per_event, "x-sim-gap": rng.choice(["fixed", "exp"])}}
+
+
+async def send(port, request, gate):
+    async with gate:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        fields = "".join(f"{name}: {value}\r\n" for name, value in request["headers"].items())
+        body = request["body"].encode()
+        writer.write((f"POST {request['path']} HTTP/1.1\r\nHost: t\r\nConnection: close\r\nx-request-id: {request['id']}\r\n"
+                      f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n{fields}\r\n").encode() + body)
+        await reader.read(-1)
+        writer.close()
+
+
+async def send_all(port, requests, at_once):
+    gate = asyncio.Semaphore(at_once)
+    await asyncio.gather(*(send(port, request, gate) for request in requests))
+
+
+def quantiles(values):
+    ordered = sorted(values)
+    pick = lambda q: ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else 0.0  # noqa: E731
+    return {"min": pick(0), "p50": pick(0.5), "p99": pick(0.99), "max": pick(1)}
+
+
+class Checks:
+    def __init__(self):
+        self.passed, self.failed = 0, 0
+
+    def that(self, what, condition, detail=""):
+        self.passed += bool(condition)
+        self.failed += not condition
+        if not condition:
+            print(f"FAIL {what}: {detail}")
+
+    def close(self, what, got, wanted, tolerance):
+        self.that(what, abs(got - wanted) <= tolerance, f"got {got}, wanted {wanted} within {tolerance}")
+
+
+def compare_streams(checks, log, truth):
+    ttft_late, span_off = [], []
+    for request_id, said in log.items():
+        knew = truth[request_id]
+        sent = [(at, tokens) for at, tokens in knew["events"] if tokens > 0]
+        first, last = sent[0][0], sent[-1][0]
+        checks.that(f"{request_id} token events", said["token_events"] == len(sent) == knew["token_events"],
+                    f"{said['token_events']}, truth {len(sent)}")
+        usage = knew["usage"] and (knew["usage"].get("output_tokens") or knew["usage"].get("completion_tokens") or knew["usage"].get("output"))
+        wanted, source = (usage, "usage") if usage else (len(sent), "events")
+        checks.that(f"{request_id} output tokens", (said["output_tokens"], said["output_tokens_source"]) == (wanted, source),
+                    f"{said['output_tokens']} by {said['output_tokens_source']}, truth {wanted} by {source} ({said['path']})")
+        ttft_late.append(said["ttft_ms"] - (first - knew["arrival_ns"]) / 1e6)
+        if "tpot_ms" in said:
+            span = said["tpot_ms"] * (said["output_tokens"] - 1)
+            rounding = 0.0005 * (said["output_tokens"] - 1)  # the log has three decimals
+            span_off.append(max(0.0, abs(span - (last - first) / 1e6) - rounding))
+        stages = sum(said[f"{stage}_ms"] for stage in ("upload", "queue", "connect", "prefill", "decode", "stall"))
+        checks.close(f"{request_id} stages add up", stages, said["duration_ms"], 0.004)
+    checks.that("no first token before the engine sent it", min(ttft_late) >= 0, f"{min(ttft_late)} ms")
+    return ttft_late, span_off
+
+
+def compare_histograms(checks, stack, log):
+    entries = list(log.values())
+    checks.that("TTFT samples", stack.total("noren_time_to_first_token_seconds_count") == len(entries))
+    checks.close("TTFT sum", stack.total("noren_time_to_first_token_seconds_sum"), sum(e["ttft_ms"] for e in entries) / 1e3,
+                 1e-6 * len(entries))
+    spans = [e for e in entries if "tpot_ms" in e]
+    checks.that("TPOT samples", stack.total("noren_time_per_output_token_seconds_count") == len(spans))
+    checks.close("TPOT sum", stack.total("noren_time_per_output_token_seconds_sum"), sum(e["tpot_ms"] for e in spans) / 1e3,
+                 1e-6 * len(spans))
+    checks.close("TPS sum", stack.total("noren_request_output_tokens_per_second_sum"), sum(e["tps"] for e in spans),
+                 0.001 * len(spans))
+    checks.that("output tokens", stack.total("noren_output_tokens_total") == sum(e["output_tokens"] for e in entries),
+                f"{stack.total('noren_output_tokens_total')}")
+    checks.that("token events", stack.total("noren_output_tokens_total", source="events") ==
+                sum(e["token_events"] for e in entries))
+    gaps = stack.total("noren_inter_token_latency_seconds_count")
+    most = sum(e["token_events"] - 1 for e in entries)
+    print(f"gaps: {gaps:.0f} of at most {most}; the rest came with the first token in one read")
+    checks.that("gaps", most * 0.98 <= gaps <= most, f"{gaps} of {most}")
+    checks.close("stage sum is duration sum", stack.total("noren_request_stage_seconds_sum"),
+                 stack.total("noren_request_duration_seconds_sum"), 1e-6 * len(entries))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin")
+    parser.add_argument("--streams", type=int, default=2000)
+    parser.add_argument("--at-once", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=6)
+    options = parser.parse_args()
+    requests = list(plan(random.Random(options.seed), options.streams))
+    checks = Checks()
+    with Stack(options.bin, sim_args=["--ttft", "0.1"]) as stack:
+        asyncio.run(send_all(stack.port, requests, options.at_once))
+        wait_for("the access log", lambda: stack.total("noren_request_duration_seconds_count") == len(requests))
+        wait_for("the access log's last line", lambda: len(stack.access_log()) >= len(requests))
+        log = {entry["request_id"]: entry for entry in stack.access_log()}
+        truth = {entry["id"]: entry for entry in stack.truth()}
+        checks.that("every stream ended ok", all(e["outcome"] == "ok" for e in log.values()),
+                    str({e["outcome"] for e in log.values()}))
+        ttft_late, span_off = compare_streams(checks, log, truth)
+        compare_histograms(checks, stack, log)
+    for name, values in (("TTFT, noren's minus the engine's (ms)", ttft_late), ("first to last token, difference (ms)", span_off)):
+        print(name, " ".join(f"{k} {v:.3f}" for k, v in quantiles(values).items()))
+    print(f"{checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed or not checks.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# run.sh: installs what is needed, builds everything (release), runs all tests, ends with the totals.
+#   run.sh asan | tsan     the C++ tests under sanitizers instead (own build folder)
+set -u
+top=$(cd "$(dirname "$0")/.." && pwd)
+cd "$top" || exit 1
+preset=${1:-release}
+bash deploy/install-packages.sh test || { echo "cannot install the packages"; exit 1; }
+cmake --preset "$preset" >/dev/null 2>build-configure.log || { cat build-configure.log; rm -f build-configure.log; exit 1; }
+rm -f build-configure.log
+cmake --build --preset "$preset" || exit 1
+
+passed=0 failed=0
+run() { # name, command...
+    local name=$1 start=$SECONDS; shift
+    local log; log=$(mktemp)
+    if "$@" >"$log" 2>&1; then
+        passed=$((passed + 1))
+        printf 'ok    %-28s %4d s   %s\n' "$name" $((SECONDS - start)) "$(grep -v '^$' "$log" | tail -n 1)"
+    else
+        failed=$((failed + 1))
+        printf 'FAIL  %-28s %4d s\n' "$name" $((SECONDS - start))
+        tail -n 60 "$log" | sed 's/^/      /'
+    fi
+    rm -f "$log"
+}
+
+bin=build/$preset/bin
+for program in "$bin"/unit-* "$bin"/integration; do
+    [ -x "$program" ] && run "$(basename "$program")" "$program"
+done
+if [ "$preset" = release ]; then
+    run layering python3 tests/layering.py
+    run corpus python3 tests/corpus/run_corpus.py "$bin/noren"
+    run corpus-mutated python3 tests/corpus/differential.py "$bin/observe-batch" --cases 20000
+    run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
+    run reload python3 tests/integration/reload.py "$bin" --changes 20
+    [ -n "${NOREN_HTTP_CASES:-}" ] && run http-conformance bash tests/conformance/run.sh
+    run quickstart bash deploy/quickstart.sh --once --short
+fi
+echo
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

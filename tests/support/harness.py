@@ -1,0 +1,122 @@
+"""What the Python end-to-end tests share: starting noren-sim and noren on free ports, reading /metrics and the access log."""
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(what, condition, seconds=20):
+    """Polls until the condition holds; the result of the last look."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.01)
+    raise TimeoutError(what)
+
+
+def is_listening(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Stack:
+    """noren in front of noren-sim, each a process of its own. Use as a context manager."""
+
+    def __init__(self, bin_dir, config="", sim_args=(), noren_args=()):
+        self.bin = bin_dir
+        self.folder = tempfile.TemporaryDirectory(prefix="noren-test-")
+        self.sim_port, self.port, self.ops = free_port(), free_port(), free_port()
+        self.truth_file = self.path("truth.jsonl")
+        self.access_file = self.path("access.jsonl")
+        self.config_file = self.path("conf/noren.yaml")
+        self.control = self.path("control.sock")
+        self.sim_args, self.noren_args = list(sim_args), list(noren_args)
+        os.makedirs(os.path.dirname(self.config_file))
+        self.write_config(config)
+        self.processes = []
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write_config(self, extra):
+        with open(self.config_file, "w", encoding="utf-8") as file:
+            file.write(f"control: {{socket: {self.control}}}\nlog: {{access: {self.access_file}}}\n{extra}\n")
+
+    def __enter__(self):
+        self.start([os.path.join(self.bin, "noren-sim"), "--listen", f"127.0.0.1:{self.sim_port}",
+                    "--truth", self.truth_file, *self.sim_args], self.sim_port)
+        self.start([os.path.join(self.bin, "noren"), "--config", self.config_file, "--listen", f"127.0.0.1:{self.port}",
+                    "--upstream", f"http://127.0.0.1:{self.sim_port}", "--ops", f"127.0.0.1:{self.ops}",
+                    *self.noren_args], self.port)
+        wait_for("noren to be ready", lambda: self.get("/-/ready", ok_only=True))
+        return self
+
+    def start(self, command, port):
+        with open(self.path(os.path.basename(command[0]) + ".log"), "ab") as log:
+            self.processes.append(subprocess.Popen(command, stdout=log, stderr=log))
+        wait_for(command[0], lambda: is_listening(port))
+
+    @property
+    def noren(self):
+        return self.processes[1]
+
+    def noren_log(self):
+        with open(self.path("noren.log"), encoding="utf-8") as file:
+            return file.read()
+
+    def __exit__(self, *_):
+        for process in reversed(self.processes):
+            process.send_signal(signal.SIGINT if process is not self.processes[0] else signal.SIGTERM)
+        for process in self.processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(10)
+            process.kill()
+            process.wait()
+        self.folder.cleanup()
+
+    def get(self, path, ok_only=False):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.ops}{path}", timeout=10) as answer:
+                return answer.read().decode()
+        except OSError:
+            if ok_only:
+                return None
+            raise
+
+    def metrics(self):
+        values = {}
+        for line in self.get("/metrics").splitlines():
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                values[name] = float(value)
+        return values
+
+    def total(self, family, **labels):
+        """Sum over all series of a family with these labels."""
+        total = 0.0
+        for series, value in self.metrics().items():
+            if re.match(re.escape(family) + r"(\{|$)", series) and all(f'{k}="{v}"' in series for k, v in labels.items()):
+                total += value
+        return total
+
+    def access_log(self):
+        with open(self.access_file, encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def truth(self):
+        with open(self.truth_file, encoding="utf-8") as file:
+            return [json.loads(line) for line in file]

@@ -1,0 +1,148 @@
+#include "proxy/route.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "config/config.hpp"
+
+namespace noren::proxy {
+namespace {
+
+using metrics::Endpoint;
+
+const std::vector<std::string> k_default_paths = config::Admission{}.gated_paths;
+
+}  // namespace
+
+TEST_CASE("every default pattern is gated, and gets the label and dialect of its API") {
+    struct Sample {
+        std::string_view target;
+        Endpoint endpoint;
+        Dialect dialect;
+    };
+    const std::vector<Sample> samples = {
+        {"/v1/chat/completions", Endpoint::chat_completions, Dialect::openai},
+        {"/chat/completions", Endpoint::chat_completions, Dialect::openai},
+        {"/v1/completions", Endpoint::completions, Dialect::openai},
+        {"/v1/responses?stream=1", Endpoint::responses, Dialect::openai},
+        {"/v1/messages", Endpoint::messages, Dialect::anthropic},
+        {"/v1/messages?beta=true", Endpoint::messages, Dialect::anthropic},
+        {"/v1/embeddings", Endpoint::embeddings, Dialect::openai},
+        {"/embed", Endpoint::embeddings, Dialect::openai},
+        {"/pooling", Endpoint::embeddings, Dialect::openai},
+        {"/v2/rerank", Endpoint::rerank, Dialect::openai},
+        {"/score", Endpoint::rerank, Dialect::openai},
+        {"/classify", Endpoint::rerank, Dialect::openai},
+        {"/v1/audio/transcriptions", Endpoint::completions, Dialect::openai},
+        {"/completion", Endpoint::completions, Dialect::openai},
+        {"/infill", Endpoint::completions, Dialect::openai},
+        {"/generate", Endpoint::completions, Dialect::tgi},
+        {"/generate_stream", Endpoint::completions, Dialect::tgi},
+        {"/", Endpoint::completions, Dialect::tgi},
+        {"/api/generate", Endpoint::completions, Dialect::ollama},
+        {"/api/chat", Endpoint::chat_completions, Dialect::ollama},
+        {"/api/embed", Endpoint::embeddings, Dialect::ollama},
+        {"/v2/models/llama/generate_stream", Endpoint::completions, Dialect::openai},
+        {"/v2/models/llama/versions/3/infer", Endpoint::completions, Dialect::openai},
+    };
+    const RouteTable table(k_default_paths);
+    for (const Sample& sample : samples) {
+        INFO(sample.target);
+        const Route route = table.find("POST", sample.target);
+        CHECK(route.gated);
+        CHECK(route.endpoint == sample.endpoint);
+        CHECK(route.dialect == sample.dialect);
+    }
+    for (std::string pattern : k_default_paths) {
+        for (std::size_t star = 0; (star = pattern.find('*')) != std::string::npos;)
+            pattern.replace(star, 1, "x");
+        INFO(pattern);
+        CHECK(table.find("POST", pattern).gated);
+        CHECK_FALSE(table.find("GET", pattern).gated);
+    }
+}
+
+TEST_CASE("what does not generate passes ungated") {
+    const RouteTable table(k_default_paths);
+    for (const std::string_view target :
+         {"/metrics", "/health", "/v1/models", "/tokenize", "/v1", "/v1/chat", "/v1/chat/completions/x",
+          "/x/v1/chat/completions", "/v1/messages/count_tokens", "/v2/models/llama", "/v2/models/llama/load",
+          "/v2/models/a/b/generate", "/v2/models//generate", "/health?x=/v1/chat/completions",
+          "/v1/models/v1/completions"}) {
+        INFO(target);
+        const Route route = table.find("POST", target);
+        CHECK_FALSE(route.gated);
+        CHECK(route.endpoint == Endpoint::passthrough);
+    }
+    for (const std::string_view method : {"GET", "HEAD", "OPTIONS", "DELETE", "PUT"})
+        CHECK_FALSE(table.find(method, "/v1/chat/completions").gated);
+}
+
+TEST_CASE("no way of writing a gated path leads around the gate") {
+    const RouteTable table(k_default_paths);
+    for (const std::string_view target : {"/v1/chat/completions/",
+                                          "/v1/chat/completions//",
+                                          "//v1/chat/completions",
+                                          "/v1//chat///completions",
+                                          "/./v1/chat/completions",
+                                          "/v1/./chat/./completions/.",
+                                          "/v1/x/../chat/completions",
+                                          "/../v1/chat/completions",
+                                          "/v1/chat/%63ompletions",
+                                          "/v1/chat/completion%73",
+                                          "/v1/chat%2fcompletions",
+                                          "/v1%2Fchat%2Fcompletions",
+                                          "/%2e%2E/v1/chat/completions",
+                                          "/v1/%2e/chat/completions",
+                                          "/V1/Chat/COMPLETIONS",
+                                          "/v1/chat/completions?",
+                                          "/v1/chat/completions?a/../../b",
+                                          "/%76%31/chat/completions",
+                                          "/v2/models/org%2Fllama/generate",
+                                          "/v2/models/a%2Fb%2Fc/versions/1/infer",
+                                          "/v2/./models/org%2fllama/generate",
+                                          "/%2e/",
+                                          "//"}) {
+        INFO(target);
+        CHECK(table.find("POST", target).gated);
+    }
+    CHECK(table.find("post", "/v1/chat/completions").gated);
+    // An escape that is none stays what it is.
+    CHECK_FALSE(table.find("POST", "/v1/chat/completions%").gated);
+    CHECK_FALSE(table.find("POST", "/v1/chat/completions%7").gated);
+    CHECK_FALSE(table.find("POST", "/v1/chat/completion%zz").gated);
+    CHECK_FALSE(table.find("POST", "/v1/chat%252fcompletions").gated);  // unescaped once, as servers do
+}
+
+TEST_CASE("patterns are the configured ones, written in any way") {
+    const RouteTable table({"/My/Path/", "/a/*/c", "//d%65"});
+    CHECK(table.find("POST", "/my/path").gated);
+    CHECK(table.find("POST", "/a/anything/c").gated);
+    CHECK_FALSE(table.find("POST", "/a/c").gated);
+    CHECK_FALSE(table.find("POST", "/a/b/b/c").gated);
+    CHECK(table.find("POST", "/de").gated);
+    CHECK_FALSE(table.find("POST", "/v1/chat/completions").gated);
+    CHECK_FALSE(table.find("POST", "/").gated);
+    CHECK_FALSE(RouteTable({}).find("POST", "/v1/chat/completions").gated);
+}
+
+TEST_CASE("errors of ungated calls speak their API's dialect too") {
+    const RouteTable table(k_default_paths);
+    CHECK(table.find("POST", "/v1/messages/count_tokens").dialect == Dialect::anthropic);
+    CHECK(table.find("POST", "/messages").dialect == Dialect::anthropic);
+    CHECK(table.find("GET", "/v1/threads/t_1/messages").dialect == Dialect::openai);
+    CHECK(table.find("GET", "/api/tags").dialect == Dialect::ollama);
+    CHECK(table.find("GET", "/v1/models").dialect == Dialect::openai);
+    CHECK(table.find("OPTIONS", "*").dialect == Dialect::openai);
+}
+
+TEST_CASE("the path is the target without its query") {
+    CHECK(path_of("/a/b?c=d?e") == "/a/b");
+    CHECK(path_of("/a") == "/a");
+    CHECK(path_of("/?") == "/");
+}
+
+}  // namespace noren::proxy
