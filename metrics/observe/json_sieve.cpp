@@ -32,6 +32,18 @@ bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
+/// The size of a text cut off somewhere, without the character that was cut through.
+std::size_t whole_characters(std::string_view cut) {
+    std::size_t size = cut.size();
+    std::size_t tail = 0;
+    while (tail < 3 && tail < size && (static_cast<unsigned char>(cut[size - 1 - tail]) & 0xc0) == 0x80)
+        ++tail;
+    if (tail == size) return size;
+    const auto lead = static_cast<unsigned char>(cut[size - 1 - tail]);
+    const std::size_t wants = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
+    return tail < wants ? size - 1 - tail : size;
+}
+
 }  // namespace
 
 const JsonSchema::Member* JsonSchema::find(std::string_view key) const {
@@ -283,6 +295,8 @@ void JsonSieve::end_string() {
     }
     if (kept_string_) {
         nodes_.back().truthy = string_truthy_;
+        if (text_.size() - string_begin_ == k_max_string)
+            text_.resize(string_begin_ + whole_characters(std::string_view(text_).substr(string_begin_)));
         nodes_.back().text_size = static_cast<std::uint16_t>(text_.size() - string_begin_);
     }
     value_done();
