@@ -4,6 +4,7 @@
 
 #include "metrics/observe/answer_schema.hpp"
 #include "metrics/observe/json_sieve.hpp"
+#include "metrics/observe/token_rules.hpp"
 
 namespace noren::metrics {
 namespace {
@@ -32,7 +33,7 @@ struct RequestObserver::State {
         const JsonValue body = sieve.root();
         if (!body.is(JsonType::object)) return;
         facts = {};
-        if (const auto model = body["model"].text()) facts.model.emplace(*model);
+        if (const auto model = word(body["model"])) facts.model.emplace(*model);
         if (const JsonValue stream = body["stream"]; stream.is(JsonType::boolean))
             facts.stream = stream.truthy();
         facts.choices = body["n"].integer();

@@ -1,6 +1,7 @@
 #include "metrics/observe/token_rules.hpp"
 
 #include <initializer_list>
+#include <limits>
 
 namespace noren::metrics {
 namespace {
@@ -83,7 +84,7 @@ bool cohere_has_token(const JsonValue& event) {
 bool sglang_has_token(const JsonValue& event, StreamMemory& memory) {
     const auto count = event["meta_info"]["completion_tokens"].integer();
     if (!count) return has_text(event["text"]);
-    const std::int64_t choice = event["index"].integer().value_or(0);
+    const std::int64_t choice = choice_index(event);
     if (memory.completion_tokens.size() >= StreamMemory::k_max_choices &&
         !memory.completion_tokens.contains(choice))
         return false;
@@ -135,13 +136,20 @@ UsageReport openai_usage(const JsonValue& raw) {
     return is_count(usage.output) || is_count(usage.input) ? usage : UsageReport{};
 }
 
+/// Nothing if it does not fit: the numbers are whatever the engine wrote.
+std::optional<std::int64_t> sum(std::int64_t a, std::int64_t b) {
+    constexpr auto k_most = std::numeric_limits<std::int64_t>::max(), k_least = -k_most;
+    if (b > 0 ? a > k_most - b : a < k_least - b) return std::nullopt;
+    return a + b;
+}
+
 /// llama.cpp's own measurement fills what its usage did not say.
 void fill_from_timings(UsageReport& usage, const JsonValue& timings) {
     const auto cached = timings["cache_n"].integer();
     const auto prompt = timings["prompt_n"].integer();
     if (!usage.output) usage.output = timings["predicted_n"].integer();
     if (!usage.cached) usage.cached = cached;
-    if (!usage.input && cached && prompt) usage.input = *cached + *prompt;
+    if (!usage.input && cached && prompt) usage.input = sum(*cached, *prompt);
 }
 
 }  // namespace

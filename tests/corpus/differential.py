@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """differential.py OBSERVE_BATCH [--cases N] [--seed S] [--reference FILE]: bodies of the corpus, cut, spliced, with other
-line ends, flipped bytes and repeated parts, through the streaming observer: whole and in pieces must agree with each
-other, and with a reference observer (a Python file with observe(body, status, content_type, headers)) if one is given.
-Ends with "N passed, N failed"."""
+line ends, flipped bytes, repeated parts and changed JSON, through the streaming observer: whole and in pieces must agree
+with each other, and with a reference observer (a Python file with observe(body, status, content_type, headers)), which is
+the one beside this file if no other is given. Ends with "N passed, N failed"."""
 import argparse
+import copy
 import importlib.util
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 
@@ -28,10 +30,77 @@ def load_corpus():
     return corpus
 
 
-def mutate(rng, corpus):
-    body, status, content_type = rng.choice(corpus)
+ODD_VALUES = [None, "", " ", "x", "none", "stop", "error", "\ud83d\ude00", "\ud800", 0, 1, 5, -3, 2.5, 1e300, True, False, [],
+              [""], ["x"], [1], [[]], [{}], {}, {"text": "x"}, {"text": ""}, [{"type": "text", "text": "x"}], float("nan")]
+
+
+def odd_value(rng):
+    return copy.deepcopy(rng.choice(ODD_VALUES))
+
+
+def places(value):
+    """(container, key) of every value inside a JSON value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in list(inside):
+        yield value, key
+        yield from places(child)
+
+
+def change_json(rng, document, keys):
+    """Anything may stand where something else is expected."""
     for _ in range(rng.randint(1, 3)):
-        way = rng.randrange(6)
+        spots = list(places(document))
+        if not spots:
+            return document
+        container, key = rng.choice(spots)
+        way = rng.randrange(5)
+        if way == 0:
+            del container[key]
+        elif way == 1:
+            container[key] = odd_value(rng)
+        elif way == 2:
+            other, other_key = rng.choice(spots)
+            container[key] = copy.deepcopy(other[other_key])
+        elif isinstance(container, dict):
+            value = container.pop(key) if way == 3 else odd_value(rng)
+            container[rng.choice(keys)] = value
+        else:
+            container.append(odd_value(rng))
+    return document
+
+
+def change_event(rng, body, keys):
+    lines = body.splitlines(keepends=True)
+    at = rng.randrange(len(lines)) if lines else 0
+    for index in [*range(at, len(lines)), *range(at)]:
+        line = lines[index]
+        brace = line.find(b"{")
+        try:
+            document = json.loads(line[max(brace, 0):])
+        except ValueError:
+            continue
+        text = json.dumps(change_json(rng, document, keys), separators=rng.choice([(",", ":"), (", ", ": ")]))
+        if rng.randrange(4) == 0 and text.startswith("{") and len(text) > 2:
+            # Of keys that come twice the last counts.
+            text = "{" + json.dumps(rng.choice(keys)) + ":" + json.dumps(odd_value(rng)) + "," + text[1:]
+        lines[index] = line[:max(brace, 0)] + text.encode() + b"\n"
+        return b"".join(lines)
+    return body
+
+
+def keys_of(corpus):
+    words = set()
+    for body, _, _ in corpus:
+        words.update(re.findall(rb'"([a-z_]{1,30})":', body))
+    return sorted(word.decode() for word in words)
+
+
+def mutate(rng, corpus, keys):
+    body, status, content_type = rng.choice(corpus)
+    if rng.randrange(3) == 0:
+        return change_event(rng, body, keys), status, content_type
+    for _ in range(rng.randint(1, 3)):
+        way = rng.randrange(7)
         at = rng.randrange(len(body) + 1)
         if way == 0:
             body = body[:at]
@@ -49,6 +118,8 @@ def mutate(rng, corpus):
         elif way == 4:
             end = min(len(body), at + rng.randrange(400))
             body = body[:end] + body[at:end] + body[end:]
+        elif way == 5:
+            body = change_event(rng, body, keys)
         else:
             body = body[:at] + body[min(len(body), at + rng.randrange(60)):]
     return body, status, content_type
@@ -68,27 +139,33 @@ def load_reference(path):
     return module.observe
 
 
+def as_shown(seen):
+    """noren writes UTF-8, which has no lone surrogates."""
+    return {key: value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace") if isinstance(value, str)
+            else value for key, value in seen.items()}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("batch")
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--reference")
+    parser.add_argument("--reference", default=os.path.join(HERE, "reference_observer.py"))
     options = parser.parse_args()
     rng = random.Random(options.seed)
     corpus = load_corpus()
-    cases = [mutate(rng, corpus) for _ in range(options.cases)]
+    keys = keys_of(corpus)
+    cases = [mutate(rng, corpus, keys) for _ in range(options.cases)]
     whole = run_batch(options.batch, cases, 0)
     judges = {f"pieces of {piece}": run_batch(options.batch, cases, piece) for piece in (1, 7)}
-    if options.reference:
-        observe = load_reference(options.reference)
-        # A reference that cannot say (it is no model of robustness) has no opinion.
-        judges["the reference"] = []
-        for body, status, content_type in cases:
-            try:
-                judges["the reference"].append(observe(body, status, content_type, {}))
-            except (TypeError, AttributeError, RecursionError):
-                judges["the reference"].append(None)
+    observe = load_reference(options.reference)
+    # A reference that cannot say (it may be no model of robustness) has no opinion.
+    judges["the reference"] = []
+    for body, status, content_type in cases:
+        try:
+            judges["the reference"].append(as_shown(observe(body, status, content_type, {})))
+        except (TypeError, AttributeError, RecursionError):
+            judges["the reference"].append(None)
     failed = no_opinion = 0
     for index, seen in enumerate(whole):
         for who, verdicts in judges.items():
