@@ -3,6 +3,7 @@
 // connect and a stop request all call notify(); the coroutine then looks at the state it cares about. So no
 // operation ever has to be cancelled to let another one through, and every wait has a deadline.
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -18,6 +19,11 @@ using metrics::Clock;
 using metrics::TimePoint;
 
 inline constexpr TimePoint k_never = TimePoint::max();
+
+/// A zero duration means no limit.
+inline TimePoint deadline_after(TimePoint from, std::chrono::milliseconds duration) {
+    return duration.count() == 0 ? k_never : from + duration;
+}
 
 class Wakeup;
 
