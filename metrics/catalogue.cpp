@@ -129,6 +129,10 @@ ProcessWide::ProcessWide(Registry& r)
       disconnects(counter(r, "noren_client_disconnects_total",
                           "Clients that left before their answer was whole, by where the request was"),
                   "phase", all_of(k_phase_names)),
+      connections_refused(counter(r, "noren_client_connections_refused_total",
+                                  "Client connections closed as soon as they were accepted: "
+                                  "downstream.max_connections (limit), or no descriptor was left"),
+                          "reason", {"limit", "descriptors"}),
       upgrades(counter(r, "noren_upgrades_total", "Connections that switched protocols, by the new one"),
                "protocol", {"websocket", "other"}),
       failures(counter(r, "noren_failures_total",

@@ -118,14 +118,15 @@ struct ProcessWide {
     prometheus::Gauge& inflight;
     prometheus::Gauge& tunnels;
     prometheus::Gauge& awaiting_first_token;
-    CounterSet disconnects;        ///< by phase
-    CounterSet upgrades;           ///< by protocol
-    CounterSet failures;           ///< by reason
-    CounterSet rejections;         ///< by reason
-    CounterSet upstream_errors;    ///< by reason
-    CounterSet upstream_connects;  ///< by result
-    CounterSet received_bytes;     ///< by side
-    CounterSet sent_bytes;         ///< by side
+    CounterSet disconnects;          ///< by phase
+    CounterSet connections_refused;  ///< by reason
+    CounterSet upgrades;             ///< by protocol
+    CounterSet failures;             ///< by reason
+    CounterSet rejections;           ///< by reason
+    CounterSet upstream_errors;      ///< by reason
+    CounterSet upstream_connects;    ///< by result
+    CounterSet received_bytes;       ///< by side
+    CounterSet sent_bytes;           ///< by side
     prometheus::Counter& parse_errors;
     CounterSet unobserved;  ///< by reason
     prometheus::Counter& model_overflow;

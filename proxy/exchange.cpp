@@ -23,10 +23,8 @@ using net::IoStatus;
 
 namespace {
 
-// Sent ahead by the client while its answer runs; past that we do not read, and look for its leaving from
-// time to time.
+// Sent ahead by the client while its answer runs; past that we do not read.
 constexpr std::size_t k_read_ahead = 64 * 1024;
-constexpr std::chrono::milliseconds k_blind_look{20};
 
 }  // namespace
 
@@ -49,7 +47,7 @@ Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& he
     expects_continue_ = head.minor >= 1 && !body_.done() && head.fields.lists("expect", "100-continue");
 }
 
-asio::awaitable<bool> Exchange::run() {
+net::Task<bool> Exchange::run() {
     Verdict failure = co_await collect_body();
     if (!failure) failure = co_await admit();
     if (!failure) failure = co_await connect();
@@ -61,7 +59,7 @@ asio::awaitable<bool> Exchange::run() {
 
 /// Takes the body as far as the hold goes, so that a slow upload holds no permit. A client that waits for
 /// "100 Continue" sends nothing before the engine has asked for it.
-asio::awaitable<Exchange::Verdict> Exchange::collect_body() {
+net::Task<Exchange::Verdict> Exchange::collect_body() {
     const auto& limits = settings_->config.downstream;
     if (limits.max_body != 0 && framing_.kind == http::BodyKind::length && framing_.length > limits.max_body)
         co_return make_failure(Reason::body_too_large, "the request body is larger than downstream.max_body");
@@ -74,7 +72,7 @@ asio::awaitable<Exchange::Verdict> Exchange::collect_body() {
         due = sooner(due, {deadline_after(client_heard_, settings_->config.timeouts.body_idle),
                            Reason::body_timeout, "the request body stopped coming"});
         if (Verdict failure = expired(due)) co_return failure;
-        co_await sleep(due);
+        co_await down_.wakeup.wait(due.at);
     }
     co_return std::nullopt;
 }
@@ -102,7 +100,7 @@ Exchange::Verdict Exchange::hold_body() {
 
 // --- a place in the engine
 
-asio::awaitable<Exchange::Verdict> Exchange::admit() {
+net::Task<Exchange::Verdict> Exchange::admit() {
     if (!route_.gated) co_return std::nullopt;
     admission::Gate& gate = worker_.services().gate;
     const TimePoint ready = Clock::now();
@@ -127,7 +125,7 @@ asio::awaitable<Exchange::Verdict> Exchange::admit() {
             if (failure->reason == Reason::queue_timeout) failure = refused(failure->reason, failure->detail);
             co_return failure;
         }
-        if (ticket.state() == admission::Ticket::State::waiting) co_await sleep(due);
+        if (ticket.state() == admission::Ticket::State::waiting) co_await down_.wakeup.wait(due.at);
     }
     if (ticket.state() == admission::Ticket::State::refused)
         co_return refused(Reason::draining, "this server is shutting down");
@@ -148,13 +146,14 @@ Failure Exchange::refused(Reason reason, std::string_view detail) {
 
 // --- a connection to the engine
 
-asio::awaitable<Exchange::Verdict> Exchange::connect() {
+net::Task<Exchange::Verdict> Exchange::connect() {
     const TimePoint start = Clock::now();
     if (!retried_) meter_.admitted(start);
     if (std::optional<upstream::Lease> idle = retried_ ? std::nullopt : worker_.pool().take())
         lease_.emplace(std::move(*idle));
     if (!lease_) {
-        upstream::Dial dial(worker_.io(), worker_.services().engine, down_.wakeup.waker());
+        upstream::Dial dial(worker_.loop(), worker_.services().resolver, worker_.services().engine,
+                            down_.wakeup.waker());
         const Due deadline{deadline_after(start, settings_->config.timeouts.connect),
                            Reason::upstream_connect, "the engine cannot be reached in time"};
         std::optional<int> outcome;
@@ -165,7 +164,7 @@ asio::awaitable<Exchange::Verdict> Exchange::connect() {
             if (failure && failure->reason != Reason::upstream_connect) co_return failure;
             if (failure) outcome = ETIMEDOUT;
             if (outcome) break;
-            co_await sleep(due);
+            co_await down_.wakeup.wait(due.at);
         }
         const TimePoint now = Clock::now();
         worker_.services().telemetry.upstream_connect(*outcome == 0, now - start);
@@ -256,11 +255,6 @@ Exchange::Verdict Exchange::expired(const Due& due) const {
         return make_failure(Reason::draining, "this server is shutting down");
     if (Clock::now() >= due.at) return make_failure(due.reason, due.detail);
     return std::nullopt;
-}
-
-asio::awaitable<void> Exchange::sleep(const Due& due) {
-    const bool blind = down_.in.size() >= k_read_ahead;
-    co_await down_.wakeup.wait(blind ? std::min(due.at, Clock::now() + k_blind_look) : due.at);
 }
 
 // --- the end

@@ -7,8 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include <boost/asio/awaitable.hpp>
-
 #include "metrics/exchange_meter.hpp"
 #include "metrics/observe/request_observer.hpp"
 #include "proxy/admission/gate.hpp"
@@ -16,6 +14,7 @@
 #include "proxy/failure.hpp"
 #include "proxy/http/framing.hpp"
 #include "proxy/http/head.hpp"
+#include "proxy/net/task.hpp"
 #include "proxy/relay/answer_body.hpp"
 #include "proxy/relay/request_body.hpp"
 #include "proxy/upstream/pool.hpp"
@@ -32,7 +31,7 @@ class Exchange final : private relay::PayloadSink {
              metrics::TimePoint at);
 
     /// True: the client's connection can carry another request.
-    asio::awaitable<bool> run();
+    net::Task<bool> run();
 
   private:
     using Verdict = std::optional<Failure>;  ///< empty: go on
@@ -52,11 +51,11 @@ class Exchange final : private relay::PayloadSink {
 
     // The phases, in order (a tunnel takes the relay's place after a 101). Each moves the exchange on, or
     // says why it cannot go on.
-    asio::awaitable<Verdict> collect_body();
-    asio::awaitable<Verdict> admit();
-    asio::awaitable<Verdict> connect();
-    asio::awaitable<Verdict> relay();
-    asio::awaitable<Verdict> tunnel();
+    net::Task<Verdict> collect_body();
+    net::Task<Verdict> admit();
+    net::Task<Verdict> connect();
+    net::Task<Verdict> relay();
+    net::Task<Verdict> tunnel();
     bool finish(const Verdict& failure);
 
     // What the phases do between two sleeps.
@@ -79,7 +78,6 @@ class Exchange final : private relay::PayloadSink {
     Verdict watch_client();
     Due next_due() const;
     Verdict expired(const Due& due) const;
-    asio::awaitable<void> sleep(const Due& due);
     Failure refused(Reason reason, std::string_view detail);
 
     void payload(std::string_view piece) noexcept override;

@@ -29,7 +29,7 @@ bool is_idempotent(std::string_view method) {  // RFC 9110 9.2.2
 
 }  // namespace
 
-asio::awaitable<Exchange::Verdict> Exchange::relay() {
+net::Task<Exchange::Verdict> Exchange::relay() {
     for (;;) {
         if (Verdict failure = pump_upload()) co_return failure;
         if (Verdict failure = pump_answer()) co_return failure;
@@ -45,7 +45,7 @@ asio::awaitable<Exchange::Verdict> Exchange::relay() {
         if (Verdict failure = watch_client()) co_return failure;
         const Due due = next_due();
         if (Verdict failure = expired(due)) co_return failure;
-        co_await sleep(due);
+        co_await down_.wakeup.wait(due.at);
     }
 }
 

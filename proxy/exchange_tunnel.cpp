@@ -52,7 +52,7 @@ Carried carry(Lane& lane, std::span<char> scratch, std::size_t bound, int reads)
 }  // namespace
 
 /// Until both sides have ended, or one breaks, or nothing has moved for timeouts.tunnel_idle.
-asio::awaitable<Exchange::Verdict> Exchange::tunnel() {
+net::Task<Exchange::Verdict> Exchange::tunnel() {
     Lane down{lease_->socket(), down_.socket, down_.out, bytes_.from_upstream, bytes_.to_client};
     Lane up{down_.socket, lease_->socket(), *up_, bytes_.from_client, bytes_.to_upstream};
     const std::size_t bound = settings_->config.downstream.buffer;
@@ -76,7 +76,7 @@ asio::awaitable<Exchange::Verdict> Exchange::tunnel() {
                                 Reason::total_timeout, "timeouts.total is over"});
         if (Verdict failure = expired(due)) co_return failure;
         if (down.more || up.more) down_.wakeup.waker().post();
-        co_await sleep(due);
+        co_await down_.wakeup.wait(due.at);
     }
 }
 
