@@ -1,7 +1,6 @@
 #include "proxy/reload.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <utility>
 
