@@ -36,6 +36,7 @@ if [ "$preset" = release ]; then
     run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
     run reload python3 tests/integration/reload.py "$bin" --changes 20
     run http-conformance python3 tests/conformance/run_cases.py "$bin/noren"
+    run fuzz-smoke bash tests/fuzz.sh 15
     run quickstart bash deploy/quickstart.sh --once --short
 fi
 echo
