@@ -25,8 +25,6 @@ class JsonNumber {
     std::optional<std::int64_t> value() const;
     bool is_zero() const { return zero_; }
 
-    bool operator==(const JsonNumber&) const = default;
-
   private:
     enum class Part : unsigned char { minus, zero, integer, point, fraction, e, e_sign, exponent };
 

@@ -35,9 +35,6 @@ class JsonSieve {
     /// Of a whole document, or of what has come of it so far.
     JsonValue root() const { return tree_.root(); }
 
-    /// Would see the same in whatever follows.
-    bool operator==(const JsonSieve&) const = default;
-
   private:
     enum class State : unsigned char {
         value,          ///< a value must begin
@@ -58,7 +55,6 @@ class JsonSieve {
         bool in_array;             ///< it or a container around it is an array
         std::uint32_t node;        ///< JsonTree::k_none: not kept
         const JsonSchema* schema;  ///< of its members; null: nothing below is kept
-        bool operator==(const Level&) const = default;
     };
 
     const char* scan_structure(const char* at, const char* end);

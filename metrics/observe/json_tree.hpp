@@ -89,8 +89,6 @@ class JsonTree {
     /// Drops a character that k_max_string has cut in two.
     void end_text();
 
-    bool operator==(const JsonTree&) const = default;
-
   private:
     friend class JsonValue;
 
@@ -105,7 +103,6 @@ class JsonTree {
         std::int64_t value = 0;      ///< the integer, or where in text_ the string begins
         std::uint64_t key_bits = 0;  ///< of an object: which keys it may have
         const JsonSchema::Member* member = nullptr;
-        bool operator==(const Node&) const = default;
     };
 
     std::vector<Node> nodes_;

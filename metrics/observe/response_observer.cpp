@@ -53,17 +53,10 @@ class DoneMarker {
         }
     }
     bool seen() const { return at_ == k_word.size(); }
-    bool operator==(const DoneMarker&) const = default;
 
   private:
     static constexpr std::string_view k_word = "[DONE]";
     std::size_t at_ = 0;
-};
-
-/// Where the end offsets go, which is no part of what was seen.
-struct OffsetRecord {
-    std::vector<std::uint64_t>* offsets = nullptr;
-    bool operator==(const OffsetRecord&) const { return true; }
 };
 
 void keep_last(std::optional<std::int64_t>& kept, const std::optional<std::int64_t>& newer) {
@@ -87,8 +80,6 @@ struct ResponseObserver::State final : EventSink {
     void count_token_event(std::uint64_t start, std::uint64_t end);
     Observation settled() const;
 
-    bool operator==(const State&) const = default;
-
     BodyFormat format;
     Observation seen;
     UsageReport usage;
@@ -100,7 +91,7 @@ struct ResponseObserver::State final : EventSink {
     StreamMemory memory;
     bool last_was_token = false;
     bool finished = false;
-    OffsetRecord record;
+    std::vector<std::uint64_t>* offsets = nullptr;
 };
 
 ResponseObserver::State::State(int status, std::string_view content_type, std::string_view content_encoding)
@@ -169,7 +160,7 @@ void ResponseObserver::State::event_end(std::uint64_t start, std::uint64_t end, 
 void ResponseObserver::State::event_end_moved() {
     if (!last_was_token) return;
     if (seen.token_events == 1) ++*seen.first_token_event_offset;
-    if (record.offsets && !record.offsets->empty()) ++record.offsets->back();
+    if (offsets && !offsets->empty()) ++offsets->back();
 }
 
 void ResponseObserver::State::count_token_event(std::uint64_t start, std::uint64_t end) {
@@ -178,7 +169,7 @@ void ResponseObserver::State::count_token_event(std::uint64_t start, std::uint64
         seen.first_token_event_start = start;
         seen.first_token_event_offset = end;
     }
-    if (record.offsets) record.offsets->push_back(end);
+    if (offsets) offsets->push_back(end);
 }
 
 void ResponseObserver::State::read(const JsonValue& object) {
@@ -225,14 +216,6 @@ ResponseObserver::~ResponseObserver() = default;
 ResponseObserver::ResponseObserver(ResponseObserver&&) noexcept = default;
 ResponseObserver& ResponseObserver::operator=(ResponseObserver&&) noexcept = default;
 
-ResponseObserver::ResponseObserver(const ResponseObserver& other)
-    : state_(std::make_unique<State>(*other.state_)) {
-    state_->record = {};
-}
-bool ResponseObserver::operator==(const ResponseObserver& other) const {
-    return *state_ == *other.state_;
-}
-
 std::uint32_t ResponseObserver::feed(std::string_view bytes) noexcept {
     State& s = *state_;
     const std::uint64_t before = s.seen.token_events;
@@ -263,7 +246,7 @@ std::uint64_t ResponseObserver::token_events() const noexcept {
     return state_->seen.token_events;
 }
 void ResponseObserver::record_offsets(std::vector<std::uint64_t>* offsets) noexcept {
-    state_->record.offsets = offsets;
+    state_->offsets = offsets;
 }
 
 }  // namespace noren::metrics

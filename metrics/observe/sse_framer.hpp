@@ -19,9 +19,6 @@ class SseFramer {
     /// The body is over. An event without its blank line counts if it has data: it was sent.
     void finish(EventSink& sink);
 
-    /// Would find the same in whatever follows.
-    bool operator==(const SseFramer&) const = default;
-
   private:
     enum class Part : unsigned char {
         bom,    ///< the body's first bytes may be a byte order mark

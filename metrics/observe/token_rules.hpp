@@ -17,7 +17,6 @@ namespace noren::metrics {
 struct StreamMemory {
     static constexpr std::size_t k_max_choices = 256;
     std::map<std::int64_t, std::int64_t> completion_tokens;
-    bool operator==(const StreamMemory&) const = default;
 };
 
 /// The event carries at least one generated token.
@@ -26,7 +25,6 @@ bool has_token(const JsonValue& event, StreamMemory& memory);
 /// Token counts reported by the object; empty: not reported.
 struct UsageReport {
     std::optional<std::int64_t> output, input, cached, reasoning;
-    bool operator==(const UsageReport&) const = default;
 };
 UsageReport usage_of(const JsonValue& object);
 

@@ -34,12 +34,14 @@ def is_listening(port):
 
 
 class Stack:
-    """noren in front of noren-sim, each a process of its own. Use as a context manager."""
+    """noren in front of noren-sim, each a process of its own; or in front of an engine of the test's own, which listens at
+    engine_port. Use as a context manager."""
 
-    def __init__(self, bin_dir, config="", sim_args=(), noren_args=()):
+    def __init__(self, bin_dir, config="", sim_args=(), noren_args=(), engine_port=None):
         self.bin = bin_dir
         self.folder = tempfile.TemporaryDirectory(prefix="noren-test-")
-        self.sim_port, self.port, self.ops = free_port(), free_port(), free_port()
+        self.with_sim = engine_port is None
+        self.sim_port, self.port, self.ops = engine_port or free_port(), free_port(), free_port()
         self.truth_file = self.path("truth.jsonl")
         self.access_file = self.path("access.jsonl")
         self.config_file = self.path("conf/noren.yaml")
@@ -57,8 +59,9 @@ class Stack:
             file.write(f"control: {{socket: {self.control}}}\nlog: {{access: {self.access_file}}}\n{extra}\n")
 
     def __enter__(self):
-        self.start([os.path.join(self.bin, "noren-sim"), "--listen", f"127.0.0.1:{self.sim_port}",
-                    "--truth", self.truth_file, *self.sim_args], self.sim_port)
+        if self.with_sim:
+            self.start([os.path.join(self.bin, "noren-sim"), "--listen", f"127.0.0.1:{self.sim_port}",
+                        "--truth", self.truth_file, *self.sim_args], self.sim_port)
         self.start([os.path.join(self.bin, "noren"), "--config", self.config_file, "--listen", f"127.0.0.1:{self.port}",
                     "--upstream", f"http://127.0.0.1:{self.sim_port}", "--ops", f"127.0.0.1:{self.ops}",
                     *self.noren_args], self.port)
@@ -72,7 +75,7 @@ class Stack:
 
     @property
     def noren(self):
-        return self.processes[1]
+        return self.processes[-1]
 
     def noren_log(self):
         with open(self.path("noren.log"), encoding="utf-8") as file:
@@ -80,7 +83,7 @@ class Stack:
 
     def __exit__(self, *_):
         for process in reversed(self.processes):
-            process.send_signal(signal.SIGINT if process is not self.processes[0] else signal.SIGTERM)
+            process.send_signal(signal.SIGINT if process is self.noren else signal.SIGTERM)
         for process in self.processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
