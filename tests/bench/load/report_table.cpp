@@ -61,7 +61,7 @@ void print_one(const Summary& s, std::ostream& out) {
     counts.row("sent", {grouped(s.requests)}, "in " + rounded(s.seconds) + " s");
     counts.row("answered whole", {grouped(s.ok)},
                percent(s.ok, s.requests) + ", " + rounded(s.per_second(s.ok)) + " per second");
-    counts.row("  every byte of the text checked", {grouped(s.checked)});
+    counts.row("  every byte of the body right", {grouped(s.body_checked)});
     counts.row("refused (429, 503)", {grouped(s.refused)}, about_refusals(s));
     counts.row("failed", {grouped(s.failed)});
     if (s.left > 0) counts.row("left by our client on purpose", {grouped(s.left)});
@@ -140,7 +140,7 @@ void print_side_by_side(Comparison table, std::ostream& out) {
     table.section("Requests");
     table.count("sent", &Summary::requests);
     table.count("answered whole", &Summary::ok);
-    table.count("  every byte of the text checked", &Summary::checked);
+    table.count("  every byte of the body right", &Summary::body_checked);
     table.count("refused (429, 503)", &Summary::refused);
     table.count("failed", &Summary::failed);
     table.count("left by our client on purpose", &Summary::left);
@@ -217,6 +217,29 @@ void print_failures(const Options& options, const std::vector<Part>& parts, std:
     if (any) table.print(out, k_label_width);
 }
 
+/// "Answered whole" says no more than what was looked at.
+void print_checks(const std::vector<Part>& parts, std::ostream& out) {
+    std::uint64_t ok = 0, text = 0, body = 0;
+    for (const Part& part : parts) {
+        ok += part.summary.ok;
+        text += part.summary.checked;
+        body += part.summary.body_checked;
+    }
+    if (ok == 0) return;
+    out << "\nChecked of every whole answer: the HTTP framing, that each event is JSON and none an error, "
+           "the API's end "
+           "marker";
+    if (text == ok) out << ", the generated text";
+    if (body == ok) {
+        out << ",\neach byte of the body (against the hash that the simulated engine told of it).\n";
+    } else if (body > 0) {
+        out << ";\nof " << grouped(body) << " of " << grouped(ok) << " each byte of the body.\n";
+    } else {
+        out << ".\nNot each byte of the body: no hash of it came with the answers"
+            << (text == 0 ? ", as only a noren-sim sends it.\n" : ".\n");
+    }
+}
+
 void print_warnings(const Outcome& outcome, std::ostream& out) {
     if (outcome.missed > 0)
         out << "\n"
@@ -262,6 +285,7 @@ void print_table(const Options& options, const Outcome& outcome, std::ostream& o
         print_side_by_side(Comparison(std::move(shown), std::move(titles), two), out);
     }
     print_failures(options, parts, out);
+    print_checks(parts, out);
     print_warnings(outcome, out);
 }
 

@@ -21,7 +21,7 @@ Result good(std::size_t target, std::size_t stage, int ttft_ms) {
     r.target = target;
     r.stage = stage;
     r.status = 200;
-    r.checked = true;
+    r.checked = r.body_checked = true;
     r.start = k_start;
     r.first = k_start + milliseconds(ttft_ms);
     r.last = *r.first + milliseconds(400);
@@ -113,6 +113,26 @@ TEST_CASE("the table of one url") {
         INFO(text);
         CHECK_THAT(text, Catch::Contains(line));
     }
+}
+
+TEST_CASE("a report says what was checked, and what was not") {
+    const Options options = options_for(1, 1);
+    const auto words = [&](Result other) {
+        return table(options, outcome_of(options, {good(0, 0, 200), std::move(other)}));
+    };
+    Result result = good(0, 0, 100);
+    CHECK_THAT(words(result),
+               Catch::Contains(", the generated text,\neach byte of the body (against the hash"));
+    CHECK_THAT(words(result), Catch::Contains("  every byte of the body right             2\n"));
+    result.body_checked = false;
+    CHECK_THAT(words(result), Catch::Contains(", the generated text;\nof 1 of 2 each byte of the body.\n"));
+    result.checked = false;
+    const std::string engine = table(options, outcome_of(options, {result}));
+    CHECK_THAT(engine, Catch::Contains("end marker.\nNot each byte of the body"));
+    CHECK_THAT(engine, Catch::Contains("as only a noren-sim sends it.\n"));
+    CHECK_THAT(engine, !Catch::Contains("generated text"));
+    result.error = "cut";
+    CHECK_THAT(table(options, outcome_of(options, {result})), !Catch::Contains("Checked"));
 }
 
 TEST_CASE("two urls are told side by side with the difference, stages as columns") {
