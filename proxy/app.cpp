@@ -121,6 +121,10 @@ void App::terminate() {
     asio::post(io_, [this] { terminate_with(settings_->config.drain.lame_duck); });
 }
 
+void App::reload() {
+    asio::post(io_, [this] { reload_.now(); });
+}
+
 void App::stop_now() {
     asio::post(io_, [this] { io_.stop(); });
 }

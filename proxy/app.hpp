@@ -42,6 +42,7 @@ class App {
 
     /// Any thread: as the signals would.
     void terminate();
+    void reload();
     void stop_now();
 
     std::uint16_t port() const { return server_.port(); }

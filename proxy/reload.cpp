@@ -1,6 +1,6 @@
 #include "proxy/reload.hpp"
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <utility>
 
@@ -26,8 +26,10 @@ void Reload::start() {
     const auto file = sources_.file();
     if (!file) return;
     watcher_.emplace(*file, file_text_);
-    if (watcher_->fd() >= 0) {
-        events_.emplace(io_, ::dup(watcher_->fd()));
+    // A descriptor of its own for Asio, if there is one left to be had.
+    const int events = ::fcntl(watcher_->fd(), F_DUPFD_CLOEXEC, 0);
+    if (events >= 0) {
+        events_.emplace(io_, events);
         watch_events();
     } else {
         log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");

@@ -56,8 +56,7 @@ class Worker {
     ~Worker();
 
     /// Serves until stop(now) and the last connection is gone.
-    /// listener: a listening descriptor, closed at the end.
-    void run(int listener);
+    void run(net::Descriptor listener);
 
     // --- any thread
     void apply(std::shared_ptr<const Settings> settings);
@@ -81,7 +80,7 @@ class Worker {
     void left(Connection& connection);
 
   private:
-    void accepted(int client);
+    void accepted(net::Descriptor client);
     void stop_here(Stop how);
     void end_if_done();
 

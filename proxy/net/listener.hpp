@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/address.hpp"
+#include "proxy/net/descriptor.hpp"
 
 namespace noren::proxy::net {
 
@@ -20,8 +21,8 @@ class ListenerSet {
     ListenerSet(const ListenerSet&) = delete;
     ListenerSet& operator=(const ListenerSet&) = delete;
 
-    /// The descriptor of one worker, who closes it; once each.
-    int take(std::size_t worker);
+    /// The descriptor of one worker; once each.
+    Descriptor take(std::size_t worker);
     /// As bound: "0.0.0.0:8080", "[::]:8080", "unix:/run/x.sock".
     const std::string& name() const { return name_; }
     std::uint16_t port() const { return port_; }
@@ -30,7 +31,7 @@ class ListenerSet {
     void open_tcp(const config::Endpoint& address, std::size_t workers);
     void open_unix(const std::string& path, std::size_t workers);
 
-    std::vector<int> descriptors_;
+    std::vector<Descriptor> descriptors_;
     std::string name_;
     std::string unix_path_;
     std::uint16_t port_ = 0;
