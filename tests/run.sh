@@ -10,20 +10,7 @@ cmake --preset "$preset" >/dev/null 2>build-configure.log || { cat build-configu
 rm -f build-configure.log
 cmake --build --preset "$preset" || exit 1
 
-passed=0 failed=0
-run() { # name, command...
-    local name=$1 start=$SECONDS; shift
-    local log; log=$(mktemp)
-    if "$@" >"$log" 2>&1; then
-        passed=$((passed + 1))
-        printf 'ok    %-28s %4d s   %s\n' "$name" $((SECONDS - start)) "$(grep -v '^$' "$log" | tail -n 1)"
-    else
-        failed=$((failed + 1))
-        printf 'FAIL  %-28s %4d s\n' "$name" $((SECONDS - start))
-        tail -n 60 "$log" | sed 's/^/      /'
-    fi
-    rm -f "$log"
-}
+. tests/support/totals.sh
 
 bin=build/$preset/bin
 for program in "$bin"/unit-* "$bin"/integration; do
@@ -40,6 +27,4 @@ if [ "$preset" = release ]; then
     run fuzz-smoke bash tests/fuzz.sh 15
     run quickstart bash deploy/quickstart.sh --once --short
 fi
-echo
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+totals
