@@ -2,6 +2,9 @@
 // The sockets clients connect to: one per worker on TCP (SO_REUSEPORT, the kernel spreads connections), one
 // shared by all workers on a Unix path.
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,13 +12,16 @@
 
 #include "config/address.hpp"
 #include "proxy/net/socket.hpp"
+#include "proxy/net/socket_file.hpp"
 
 namespace noren::proxy::net {
 
 using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
-/// Bound and listening descriptors, one per worker. Throws boost::system::system_error with the address in
-/// its text. With port 0 the kernel chooses one, the same for all.
+/// Bound and listening descriptors, one per worker. The host of address is a literal one, or empty. A Unix
+/// socket left over from a crash is replaced; a living process's never, nor a file that is no socket. Throws
+/// boost::system::system_error with the address in its text. With port 0 the kernel chooses one, the same for
+/// all.
 class ListenerSet {
   public:
     ListenerSet(const config::Endpoint& address, std::size_t workers);
@@ -30,12 +36,13 @@ class ListenerSet {
     std::uint16_t port() const { return port_; }
 
   private:
+    ListenerSet() = default;
     void open_tcp(const config::Endpoint& address, std::size_t workers);
     void open_unix(const std::string& path, std::size_t workers);
 
     std::vector<int> descriptors_;
     std::string name_;
-    std::string unix_path_;
+    std::optional<SocketFile> unix_file_;
     std::uint16_t port_ = 0;
     int family_ = 0;
 };
