@@ -51,11 +51,11 @@ struct Admission {
 
 /// The client's side.
 struct Downstream {
-    Bytes buffer = 256 * 1024;         ///< read ahead of a slow reader, so the engine is freed; 16KiB..1GiB
-    Duration stall_timeout{60'000};    ///< a client that takes no byte for so long is cut; 0 = never
+    Bytes buffer = 256 * 1024;          ///< read ahead of a slow reader, so the engine is freed; 16KiB..1GiB
+    Duration stall_timeout{60'000};     ///< a client that takes no byte for so long is cut; 0 = never
     Bytes request_buffer = 256 * 1024;  ///< request body held before admission and for a retry; 4KiB..64MiB
-    Bytes max_head = 32 * 1024;        ///< request line and fields together; 8KiB..63KiB
-    std::uint32_t max_fields = 128;    ///< header fields of a request; 16..1000
+    Bytes max_head = 32 * 1024;         ///< request line and fields together; 8KiB..63KiB
+    std::uint32_t max_fields = 128;     ///< header fields of a request; 16..1000
     Bytes max_body = 1024ull * 1024 * 1024;  ///< request body; 0 = unlimited
     std::uint32_t max_connections = 20'000;  ///< open client connections; 1..1000000
 
@@ -78,7 +78,7 @@ struct Timeouts {
 
 /// GET-only endpoint for people, probes and Prometheus.
 struct Ops {
-    /// host:port; falls back to IPv4 where there is no IPv6. Restart needed.
+    /// IPv4:port or [IPv6]:port; falls back to IPv4 where there is no IPv6. Restart needed.
     std::string listen = "[::]:9464";
 
     bool operator==(const Ops&) const = default;
@@ -89,6 +89,15 @@ struct Control {
     std::string socket = "/run/noren/control.sock";  ///< path, mode 0600; empty = none. Restart needed.
 
     bool operator==(const Control&) const = default;
+};
+
+/// How a changed file is noticed.
+struct Reload {
+    /// auto: where the kernel reports changes, at once; and by looking every 5 s in any case. poll: by
+    /// looking only, for a file system that reports changes that are none, or too many. Restart needed.
+    std::string watch = "auto";
+
+    bool operator==(const Reload&) const = default;
 };
 
 struct Drain {
@@ -113,7 +122,7 @@ struct Metrics {
 };
 
 struct Config {
-    std::string listen = "0.0.0.0:8080";  ///< host:port, [v6]:port or unix:/path. Restart needed.
+    std::string listen = "0.0.0.0:8080";  ///< IPv4:port, [IPv6]:port or unix:/path. Restart needed.
     std::uint32_t workers = 0;            ///< threads; 0 = CPUs of the container, at most 4. Restart needed.
     Upstream upstream;
     Admission admission;
@@ -121,6 +130,7 @@ struct Config {
     Timeouts timeouts;
     Ops ops;
     Control control;
+    Reload reload;
     Drain drain;
     Log log;
     Metrics metrics;

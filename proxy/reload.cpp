@@ -25,11 +25,13 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
 void Reload::start() {
     const auto file = sources_.file();
     if (!file) return;
-    watcher_.emplace(*file, file_text_);
+    using Events = config::FileWatcher::Events;
+    const bool only_poll = running_.reload.watch == "poll";
+    watcher_.emplace(*file, file_text_, only_poll ? Events::none : Events::inotify);
     if (watcher_->fd() >= 0) {
         events_.emplace(io_, ::dup(watcher_->fd()));
         watch_events();
-    } else {
+    } else if (!only_poll) {
         log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");
     }
     watch_clock();
