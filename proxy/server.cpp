@@ -1,11 +1,13 @@
 #include "proxy/server.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <utility>
 
 namespace noren::proxy {
 namespace {
@@ -52,7 +54,14 @@ Server::~Server() {
 
 void Server::start() {
     for (std::size_t i = 0; i < workers_.size(); ++i)
-        threads_.emplace_back([this, i] { workers_[i]->run(listeners_, i); });
+        threads_.emplace_back([this, i] {
+            ::pthread_setname_np(::pthread_self(), ("worker-" + std::to_string(i)).c_str());
+            workers_[i]->run(listeners_, i);
+        });
+}
+
+void Server::post(std::size_t worker, std::function<void()> task) {
+    workers_.at(worker)->post(std::move(task));
 }
 
 void Server::apply(const std::shared_ptr<const Settings>& settings) {

@@ -73,6 +73,10 @@ void Worker::stop(Stop how) {
     asio::post(io_, [this, how] { stop_here(how); });
 }
 
+void Worker::post(std::function<void()> task) {
+    asio::post(io_, std::move(task));
+}
+
 void Worker::stop_here(Stop how) {
     stopping_ = how;
     // A woken connection may end and leave the set inside the call: wake from a copy.

@@ -43,7 +43,8 @@ std::string temporary_file() {
 }  // namespace
 
 NorenUnderTest::NorenUnderTest(const std::string& upstream_url,
-                               const std::function<void(noren::config::Config&)>& change)
+                               const std::function<void(noren::config::Config&)>& change,
+                               const noren::proxy::HeartbeatLimits& heartbeat)
     : log_file_(temporary_file()) {
     noren::config::Resolved loaded;
     noren::config::Config config;
@@ -58,7 +59,7 @@ NorenUnderTest::NorenUnderTest(const std::string& upstream_url,
     config.log.level = "error";
     if (change) change(config);
     loaded.config = config;
-    app_ = std::make_unique<noren::proxy::App>(loaded, noren::config::Sources{});
+    app_ = std::make_unique<noren::proxy::App>(loaded, noren::config::Sources{}, heartbeat);
     thread_ = std::thread([this] { app_->run(false); });
 }
 
