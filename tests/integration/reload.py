@@ -21,9 +21,9 @@ from support.harness import Stack, wait_for  # noqa: E402
 
 RESULTS = []
 # Generous: a machine that is busy with something else must not fail the test.
-MOST_SECONDS = 30
-MOST_LAG = 5
-AT_ONCE = 1.0  # the median, where polling alone would have 2.5 s
+MOST_SECONDS = 60
+MOST_LAG = 60
+AT_ONCE = 2.0  # the median; by polling alone it is 5 s
 
 
 def check(what, good, detail=""):
@@ -125,7 +125,11 @@ class Changes:
     def many(self, name, options, changes, ways, notice=None, bound=0.3):
         ways = itertools.cycle(ways)
         with Load(self.stack, options.streams) as load:
-            took = [self.one(next(ways), notice) for _ in range(changes)]
+            took = []
+            for _ in range(changes):
+                took.append(self.one(next(ways), notice))
+                if notice:
+                    time.sleep(0.05)  # else 200 changes are over before the load has seen one of them
         in_time = sum(t <= bound for t in took)
         median = quantile(took, 0.5)
         check(f"{name}: {changes} changes are in force", bound > 1 or median < AT_ONCE,
