@@ -8,6 +8,7 @@
 #include <boost/json.hpp>
 
 #include "config/render.hpp"
+#include "proxy/ops/json_text.hpp"
 #include "proxy/version.hpp"
 
 namespace noren::proxy {
@@ -28,13 +29,6 @@ unsigned worker_count(const config::Config& config) {
     return config.workers != 0 ? config.workers : default_workers();
 }
 
-json::array to_array(const std::vector<std::string>& lines) {
-    json::array array;
-    for (const std::string& line : lines)
-        array.emplace_back(line);
-    return array;
-}
-
 std::string joined(const std::vector<std::string>& words) {
     std::string text;
     for (const std::string& word : words)
@@ -44,7 +38,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-App::App(const config::Resolved& loaded, config::Sources sources)
+App::App(const config::Resolved& loaded, config::Sources sources, const HeartbeatLimits& heartbeat)
     : settings_(std::make_shared<const Settings>(*loaded.config)),
       log_(loaded.config->log),
       telemetry_(telemetry_settings(*loaded.config)),
@@ -57,6 +51,10 @@ App::App(const config::Resolved& loaded, config::Sources sources)
       ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
       probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, engine_up_,
              [this](bool up, std::string_view why) { engine_changed(up, why); }),
+      heartbeat_(
+          io_, server_.workers(),
+          [this](std::size_t worker, std::function<void()> task) { server_.post(worker, std::move(task)); },
+          [this](std::size_t worker, bool stuck) { worker_changed(worker, stuck); }, heartbeat),
       drain_(io_, drain_hooks()),
       reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
@@ -89,6 +87,7 @@ void App::run(bool with_signals) {
     if (control_) control_->start();
     probe_.start();
     reload_.start();
+    heartbeat_.start();
     log_.event(Level::info, "serving",
                {{"listen", server_.address()},
                 {"engine", config::to_string(engine_)},
@@ -115,6 +114,10 @@ void App::handle_signals() {
         }
         handle_signals();
     });
+}
+
+void App::warn(std::string_view message) {
+    log_.event(Level::warning, message);
 }
 
 void App::terminate() {
@@ -156,6 +159,11 @@ void App::engine_changed(bool up, std::string_view why) {
     }
 }
 
+void App::worker_changed(std::size_t worker, bool stuck) {
+    log_.event(stuck ? Level::error : Level::warning, stuck ? "a worker is stuck" : "the worker turns again",
+               {{"worker", std::to_string(worker)}});
+}
+
 Drain::Hooks App::drain_hooks() {
     return {
         [this] {
@@ -192,10 +200,12 @@ OpsHooks App::ops_hooks() {
         [this] { return not_ready_because().empty(); },
         [this] {
             const auto because = not_ready_because();
-            return json::serialize(json::object{{"ready", because.empty()}, {"because", to_array(because)}});
+            return json::serialize(
+                json::object{{"ready", because.empty()}, {"because", json_texts(because)}});
         },
         [this] { return drain_.phase() == Drain::Phase::no || drain_.phase() == Drain::Phase::drained; },
         [this] { return drain_.phase() != Drain::Phase::no; },
+        [this] { return heartbeat_.complaint(); },
     };
 }
 
@@ -274,9 +284,9 @@ std::string App::control(std::string_view command) {
         const ReloadResult result = reload_.now();
         return json::serialize(json::object{{"ok", result.ok},
                                             {"message", result.message},
-                                            {"errors", to_array(result.errors)},
-                                            {"changes", to_array(result.changes)},
-                                            {"restart_required", to_array(result.restart_required)}});
+                                            {"errors", json_texts(result.errors)},
+                                            {"changes", json_texts(result.changes)},
+                                            {"restart_required", json_texts(result.restart_required)}});
     }
     const auto done = [](const std::string& message, bool ok = true) {
         return json::serialize(json::object{{"ok", ok}, {"message", message}});

@@ -25,13 +25,15 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
 void Reload::start() {
     const auto file = sources_.file();
     if (!file) return;
-    watcher_.emplace(*file, file_text_);
+    using Events = config::FileWatcher::Events;
+    const bool only_poll = running_.reload.watch == "poll";
+    watcher_.emplace(*file, file_text_, only_poll ? Events::none : Events::inotify);
     // A descriptor of its own for Asio, if there is one left to be had.
     const int events = ::fcntl(watcher_->fd(), F_DUPFD_CLOEXEC, 0);
     if (events >= 0) {
         events_.emplace(io_, events);
         watch_events();
-    } else {
+    } else if (!only_poll) {
         log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");
     }
     watch_clock();
