@@ -34,7 +34,8 @@ void add_override_flags(CLI::App& cli, config::Overrides& flags) {
 /// Every mistake goes to stderr.
 config::Resolved load_and_tell(const config::Sources& sources) {
     config::Resolved resolved = config::load(sources);
-    for (const config::Mistake& mistake : resolved.mistakes) std::cerr << mistake.to_string() << "\n";
+    for (const config::Mistake& mistake : resolved.mistakes)
+        std::cerr << mistake.to_string() << "\n";
     return resolved;
 }
 
@@ -98,9 +99,12 @@ int main(int argc, char** argv) {
     proxy::CtlOptions ctl;
     ctl.socket.clear();
     auto* ctl_cli = cli.add_subcommand("ctl", "Say something to a running noren");
-    ctl_cli->add_option("COMMAND", ctl.command, "reload, drain, undrain, status or ready")
+    ctl_cli->add_option("COMMAND", ctl.command, "reload, drain, undrain, status, ready or limit")
         ->required()
-        ->check(CLI::IsMember({"reload", "drain", "undrain", "status", "ready"}));
+        ->check(CLI::IsMember({"reload", "drain", "undrain", "status", "ready", "limit"}));
+    std::string limit;
+    ctl_cli->add_option("N", limit,
+                        "for limit: requests in the engine at once until the next reload; 0 = unlimited");
     ctl_cli->add_option("--socket", ctl.socket, "its control socket (default: the one of the config)");
     ctl_cli->add_flag("--json", ctl.json, "print the answer as it came");
     cli.require_subcommand(0, 1);
@@ -115,6 +119,11 @@ int main(int argc, char** argv) {
     if (check_cli->parsed()) return check(check_file);
     if (observe_cli->parsed()) return proxy::observe_command(observe, std::cout, std::cerr);
     if (ctl_cli->parsed()) {
+        if ((ctl.command == "limit") == limit.empty()) {
+            std::cerr << "noren ctl: a number belongs to limit, and to nothing else: noren ctl limit 48\n";
+            return 2;
+        }
+        if (!limit.empty()) ctl.command += " " + limit;
         if (ctl.socket.empty()) ctl.socket = control_socket_of(sources);
         return proxy::ctl_command(ctl, std::cout, std::cerr);
     }
