@@ -84,8 +84,8 @@ def change_often(stack, way, changes):
     return took
 
 
-def ctl(stack, command):
-    return subprocess.run([os.path.join(stack.bin, "noren"), "ctl", command, "--socket", stack.control],
+def ctl(stack, *command):
+    return subprocess.run([os.path.join(stack.bin, "noren"), "ctl", *command, "--socket", stack.control],
                           capture_output=True, text=True, timeout=30, check=False)
 
 
@@ -131,6 +131,24 @@ def main():
         stack.noren.send_signal(1)
         wait_for("SIGHUP", lambda: stack.total("noren_config_reloads_total", result="ok") == before + 1)
         check("SIGHUP reloads", True)
+
+        said = ctl(stack, "limit", "7")
+        metrics = stack.metrics()
+        check("noren ctl limit overrides", said.returncode == 0 and metrics["noren_concurrency_limit"] == 7 and
+              metrics["noren_concurrency_limit_overridden"] == 1, said.stdout.strip())
+        refused = ctl(stack, "limit", "1000001")
+        check("... holds the number to the key's rule", refused.returncode == 1 and "from 0 to 1000000" in refused.stderr)
+        ctl(stack, "reload")
+        metrics = stack.metrics()
+        check("... until the next reload", metrics["noren_concurrency_limit"] == 33 and
+              metrics["noren_concurrency_limit_overridden"] == 0)
+        limit_file = stack.path("limit")
+        rename(stack, text_of(stack, 33).replace("33", f"33, max_concurrency_file: {limit_file}"))
+        wait_for("the key", lambda: f"max_concurrency_file: {limit_file}" in stack.get("/-/config"))
+        with open(limit_file, "w", encoding="utf-8") as file:
+            file.write("9\n")
+        wait_for("the limit file", lambda: stack.metrics()["noren_concurrency_limit"] == 9)
+        check("a limit file named while running is watched", True)
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) else 1
 
