@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# install-packages.sh build|test: installs what deploy/packages.txt lists and this Debian 12 does not have yet.
+# install-packages.sh build|test|image: installs what deploy/packages.txt lists and this Debian 12 does not have yet. test
+# includes build.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-wanted=$(sed -n "s/^build: //p" "$here/packages.txt")
-[ "${1:-build}" = test ] && wanted="$wanted $(sed -n "s/^test: //p" "$here/packages.txt")"
+sets=${1:-build}
+[ "$sets" = test ] && sets="build test"
+wanted=$(for set in $sets; do sed -n "s/^$set: //p" "$here/packages.txt"; done)
 missing=()
 for package in $wanted; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")

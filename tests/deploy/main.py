@@ -60,12 +60,17 @@ def lint():
         check("shellcheck", fails(["shellcheck", "-x", *scripts]), f"{len(scripts)} scripts")
     else:
         skip("shellcheck", "not installed")
-    for compose in sorted(glob.glob(os.path.join(TOP, "docker/compose*.yaml"))):
-        name = os.path.relpath(compose, TOP)
+    for files in (["docker/compose.yaml"], ["docker/compose.yaml", "docker/compose.vllm.yaml"]):
+        what = f"docker-compose config {files[-1]}"
         if shutil.which("docker-compose"):
-            check(f"docker-compose config {name}", fails(["docker-compose", "-f", compose, "config", "-q"]))
+            check(what, fails(["docker-compose", *(part for file in files for part in ("-f", file)), "config", "-q"]))
         else:
-            skip(f"docker-compose config {name}", "docker-compose is not installed")
+            skip(what, "not installed")
+    if shutil.which("promtool"):
+        check("promtool check config of the compose demo",
+              fails(["promtool", "check", "config", "--syntax-only", "docker/compose/prometheus.yaml"]))
+    else:
+        skip("promtool check config of the compose demo", "not installed")
 
 
 # --- renders

@@ -38,7 +38,7 @@ class Stream(threading.Thread):
             # Not line by line: http.client takes a connection that breaks off for the end of the last line.
             while piece := answer.read1():
                 text += piece
-                self.events = text.count(b"data:")
+                self.events = (b"\n" + text).count(b"\ndata:")
                 self.first.set()
             self.whole = text.endswith(b"data: [DONE]\n\n")
         except (OSError, http.client.HTTPException) as error:
