@@ -41,8 +41,8 @@ trap end EXIT
 base() { # name, mmdebstrap options...
     local name=$1; shift
     if [ ! -e "$work/bases/$name.tar" ]; then
-        mmdebstrap --quiet "$@" bookworm "$work/bases/$name.tar.part" || return 1
-        mv "$work/bases/$name.tar.part" "$work/bases/$name.tar"
+        mmdebstrap --quiet "$@" bookworm "$work/bases/part-$name.tar" || return 1
+        mv "$work/bases/part-$name.tar" "$work/bases/$name.tar"
     fi
     printf 'FROM scratch\nADD %s.tar /\n' "$name" >"$work/bases/$name.Dockerfile"
     buildah bud --quiet --pull-never --format docker -t "localhost/noren-base:$name" -f "$work/bases/$name.Dockerfile" "$work/bases"
