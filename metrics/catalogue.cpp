@@ -122,12 +122,19 @@ ProcessWide::ProcessWide(Registry& r)
                     "Per request: time in which the engine's bytes were there and the client took none")
               .Add({}, buckets::queue())),
       inflight(gauge(r, "noren_inflight_requests", "Requests whose head was parsed and that have not ended")),
+      tunnels(gauge(r, "noren_tunnels", "Connections that have switched protocols (WebSocket) and are open")),
       awaiting_first_token(
           gauge(r, "noren_awaiting_first_token_requests",
                 "Admitted requests without output yet: in the engine's own queue, or in prefill")),
       disconnects(counter(r, "noren_client_disconnects_total",
                           "Clients that left before their answer was whole, by where the request was"),
                   "phase", all_of(k_phase_names)),
+      connections_refused(counter(r, "noren_client_connections_refused_total",
+                                  "Client connections closed as soon as they were accepted: "
+                                  "downstream.max_connections (limit), or none to be had of what it takes"),
+                          "reason", {"limit", "descriptors", "memory"}),
+      upgrades(counter(r, "noren_upgrades_total", "Connections that switched protocols, by the new one"),
+               "protocol", {"websocket", "other"}),
       failures(counter(r, "noren_failures_total",
                        "Requests that noren refused or ended itself, by the word in x-noren-reason"),
                "reason", all_of(k_failure_reasons)),
@@ -148,7 +155,7 @@ ProcessWide::ProcessWide(Registry& r)
                        .Add({})),
       unobserved(counter(r, "noren_unobserved_responses_total",
                          "Answers of generating requests that could not be looked into"),
-                 "reason", {"encoding"}),
+                 "reason", {"encoding", "memory"}),
       model_overflow(counter(r, "noren_metrics_label_overflow_total",
                              "Requests counted under model other because all label values were taken")
                          .Add({{"label", "model"}})),

@@ -1,11 +1,17 @@
 #include "metrics/exchange_meter.hpp"
 
+#include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "metrics/exchange_state.hpp"
 
 namespace noren::metrics {
+
+namespace {
+constexpr std::string_view k_websocket = "websocket";
+}  // namespace
 
 ModelSeries& ExchangeMeter::State::series() {
     if (!model_series) {
@@ -41,10 +47,16 @@ void ExchangeMeter::State::flush_gaps() {
     const TokenClock::Bins& bins = tokens.bins();
     // With several choices the gaps between their interleaved tokens are nobody's latency.
     if (bins.total > 0 && choices <= 1) {
-        const std::vector<double> counts(bins.counts.begin(), bins.counts.end());
-        series().itl.ObserveMultiple(counts, bins.sum);
+        gap_counts.assign(bins.counts.begin(), bins.counts.end());
+        series().itl.ObserveMultiple(gap_counts, bins.sum);
     }
     tokens.clear_bins();
+}
+
+/// Without memory for it the answer goes on unobserved, and says so.
+void ExchangeMeter::State::stop_observing() noexcept {
+    observer_over = true;
+    telemetry.process().unobserved.add("memory");
 }
 
 /// Tells the observer that no more comes, once; a last event without its end mark is complete with that.
@@ -80,7 +92,12 @@ ExchangeMeter::ExchangeMeter(Telemetry& telemetry, Endpoint endpoint, bool gated
 }
 
 ExchangeMeter::~ExchangeMeter() {
-    if (!state_->finished) finish({Outcome::internal_error, 0, "internal_error"}, {}, Clock::now());
+    if (state_->finished) return;
+    try {
+        finish({Outcome::internal_error, 0, "internal_error"}, {}, Clock::now());
+    } catch (const std::bad_alloc&) {
+        // Most likely why it was not finished in the first place. Its gauges go back all the same.
+    }
 }
 
 void ExchangeMeter::queued(TimePoint at, bool body_whole) {
@@ -132,13 +149,30 @@ void ExchangeMeter::answer_head(int status, std::string_view content_type, std::
     s.streaming = s.observer->observation().streaming;
 }
 
+void ExchangeMeter::switched(std::string_view protocol) {
+    ProcessWide& process = state_->telemetry.process();
+    const bool websocket = std::equal(protocol.begin(), protocol.end(), k_websocket.begin(),
+                                      k_websocket.end(), [](char a, char b) { return (a | 0x20) == b; });
+    process.upgrades.add(websocket ? k_websocket : "other");
+    state_->tunnel.emplace(process.tunnels);
+}
+
 void ExchangeMeter::body(std::string_view piece) noexcept {
     State& s = *state_;
-    if (s.observer) s.fresh_events += s.observer->feed(piece);
+    if (!s.observer || s.observer_over) return;
+    try {
+        s.fresh_events += s.observer->feed(piece);
+    } catch (const std::bad_alloc&) {
+        s.stop_observing();
+    }
 }
 
 void ExchangeMeter::mark(TimePoint at) noexcept {
-    state_->stamp(std::exchange(state_->fresh_events, 0), at);
+    try {
+        state_->stamp(std::exchange(state_->fresh_events, 0), at);
+    } catch (const std::bad_alloc&) {
+        state_->stop_observing();
+    }
 }
 
 void ExchangeMeter::stalled(TimePoint at) noexcept {
@@ -178,6 +212,7 @@ void ExchangeMeter::finish(const Ending& ending, const ByteCounts& bytes, TimePo
     s.flush_gaps();
     s.stages.enter(s.stages.current(), at);
     s.record(s.refined(ending), bytes, at);
+    s.tunnel.reset();
     s.inflight.reset();
 }
 

@@ -1,11 +1,13 @@
 #include "proxy/server.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <string>
 
 namespace noren::proxy {
 namespace {
@@ -51,8 +53,10 @@ Server::~Server() {
 }
 
 void Server::start() {
-    for (std::size_t i = 0; i < workers_.size(); ++i)
-        threads_.emplace_back([this, i] { workers_[i]->run(listeners_, i); });
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+        threads_.emplace_back([this, i] { workers_[i]->run(listeners_.take(i)); });
+        ::pthread_setname_np(threads_.back().native_handle(), ("noren-w" + std::to_string(i)).c_str());
+    }
 }
 
 void Server::apply(const std::shared_ptr<const Settings>& settings) {

@@ -16,6 +16,7 @@
 namespace noren::proxy::net {
 namespace {
 
+namespace asio = boost::asio;
 using asio::ip::tcp;
 
 // Large enough for a burst of new connections between two turns of the loop; the kernel cuts it to somaxconn.
@@ -64,8 +65,6 @@ ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers) {
 }
 
 ListenerSet::~ListenerSet() {
-    for (const int fd : descriptors_)
-        if (fd >= 0) ::close(fd);
     if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
 }
 
@@ -81,14 +80,13 @@ void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers)
             fd = listen_on(endpoint);
         }
         if (fd < 0) fail(errno, "cannot listen on " + address.host + ":" + std::to_string(address.port));
-        descriptors_.push_back(fd);
+        descriptors_.emplace_back(fd);
         if (i == 0) {
             socklen_t size = static_cast<socklen_t>(endpoint.capacity());
             ::getsockname(fd, endpoint.data(), &size);
         }
     }
     port_ = endpoint.port();
-    family_ = endpoint.protocol().family();
     const std::string host = endpoint.address().to_string();
     name_ = (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(port_);
 }
@@ -98,20 +96,18 @@ void ListenerSet::open_unix(const std::string& path, std::size_t workers) {
     if (is_stale(path)) ::unlink(path.c_str());
     const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) fail(errno, "cannot open a socket for " + path);
-    descriptors_.push_back(fd);
+    descriptors_.emplace_back(fd);
     if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
         ::listen(fd, k_backlog) != 0)
         fail(errno, "cannot listen on unix:" + path);
     unix_path_ = path;
     for (std::size_t i = 1; i < workers; ++i)
-        descriptors_.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    family_ = AF_UNIX;
+        descriptors_.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
     name_ = "unix:" + path;
 }
 
-Acceptor ListenerSet::acceptor(std::size_t worker, asio::io_context& io) {
-    const int fd = std::exchange(descriptors_.at(worker), -1);
-    return Acceptor(io, asio::generic::stream_protocol(family_, family_ == AF_UNIX ? 0 : IPPROTO_TCP), fd);
+Descriptor ListenerSet::take(std::size_t worker) {
+    return std::move(descriptors_.at(worker));
 }
 
 }  // namespace noren::proxy::net

@@ -1,0 +1,44 @@
+#pragma once
+// Takes new connections from one listening descriptor.
+
+#include <functional>
+#include <string_view>
+
+#include "proxy/net/descriptor.hpp"
+#include "proxy/net/loop.hpp"
+
+namespace noren::proxy::net {
+
+/// The loop's thread only.
+///
+/// With no descriptor left, connections would wait in the backlog for as long as that lasts, and their
+/// clients with them. One descriptor is therefore kept in reserve: it is given up to accept such a connection
+/// and close it at once, so that its client knows.
+class Acceptor final : private Watcher {
+  public:
+    struct Events {
+        std::function<void(Descriptor client)> connected;        ///< non-blocking
+        std::function<void(std::string_view for_want_of)> shed;  ///< one was closed: "descriptors", "memory"
+    };
+
+    /// Throws std::system_error if the descriptor cannot be watched.
+    Acceptor(Loop& loop, Descriptor listening, Events events);
+    ~Acceptor();
+    Acceptor(const Acceptor&) = delete;
+    Acceptor& operator=(const Acceptor&) = delete;
+
+  private:
+    void ready(std::uint32_t events) override;
+    void welcome(Descriptor client);
+    void shed_one();
+    void pause();
+    void resume();
+
+    Loop& loop_;
+    const Descriptor listening_;
+    Descriptor reserve_;
+    const Events events_;
+    Timer pause_;
+};
+
+}  // namespace noren::proxy::net
