@@ -110,7 +110,10 @@ def check_engine_probe(engine):
                    f"engine too; give it {LEAST_LIVENESS} s")
 
 
-def check_config(noren, spec):
+def check_mounts(noren):
+    mounts = [mount["mountPath"] for mount in noren.get("volumeMounts", [])]
+    if noren.get("securityContext", {}).get("readOnlyRootFilesystem") and "/run/noren" not in mounts:
+        yield "noren's root is read-only and nothing is mounted at /run/noren: `noren ctl`, and so its hook, will not work"
     for mount in noren.get("volumeMounts", []):
         if "subPath" in mount:
             yield f"{mount['mountPath']} is mounted with subPath: changes never arrive"
@@ -127,7 +130,7 @@ def complaints(spec, config_maps):
     yield from check_ports(noren, engine)
     yield from check_start(group, noren)
     yield from check_engine_probe(engine)
-    yield from check_config(noren, spec)
+    yield from check_mounts(noren)
 
 
 def main(files):

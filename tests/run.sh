@@ -37,6 +37,9 @@ if [ "$preset" = release ]; then
     run reload python3 tests/integration/reload.py "$bin" --changes 20
     run http-conformance python3 tests/conformance/run_cases.py "$bin/noren"
     run quickstart bash deploy/quickstart.sh --once --short
+    run deploy bash tests/deploy.sh "$bin"
+    run podsim bash tests/podsim.sh "$bin"
+    [ -n "${CI:-}" ] && run image bash tests/image.sh
 fi
 echo
 echo "$passed passed, $failed failed"

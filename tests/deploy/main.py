@@ -204,6 +204,7 @@ def preflight_complains(rendered):
     mutate("the engine's own port", lambda n, e, t: n["env"][2].update(value="http://127.0.0.1:8000"), "where it also looks")
     mutate("another port than clients know", lambda n, e, t: n["env"][1].update(value=":9000"), "noren listens on 9000")
     mutate("a hasty liveness probe", lambda n, e, t: e["livenessProbe"].update(periodSeconds=5, failureThreshold=2), "gives up after 10 s")
+    mutate("no control socket", lambda n, e, t: n["volumeMounts"].pop(2), "nothing is mounted at /run/noren")
     mutate("subPath", lambda n, e, t: n["volumeMounts"][0].update(subPath="noren.yaml"), "subPath")
 
 
@@ -239,7 +240,8 @@ CORE = ("v1", "apps/v1", "policy/v1", "networking.k8s.io/v1", "autoscaling/v2")
 
 def round_trips():
     """kubectl decodes into Go types: a field it does not know is gone afterwards."""
-    binaries = sorted(glob.glob("/usr/lib/google-cloud-sdk/bin/kubectl.1.*")) or ([KUBECTL] if KUBECTL else [])
+    # Some installations bring a kubectl of every minor beside the one on the path.
+    binaries = KUBECTL and sorted(glob.glob(os.path.realpath(KUBECTL) + ".1.*")) or [one for one in [KUBECTL] if one]
     if not binaries:
         skip("typed round trip", "no kubectl")
     for binary in binaries:
