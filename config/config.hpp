@@ -30,6 +30,9 @@ struct Upstream {
 /// Who may be in the engine, and who may wait.
 struct Admission {
     std::uint32_t max_concurrency = 256;  ///< requests in the engine at once; 0 = unlimited
+    /// A file that holds a max_concurrency and nothing else, stronger than every other source: an annotation
+    /// of the pod, by way of the downward API. Empty = none; so is a file that is missing or blank.
+    std::string max_concurrency_file;
     std::uint32_t max_queue = 512;        ///< requests waiting; 0 = nobody waits, refuse at once
     Duration queue_timeout{30'000};       ///< absolute, from ready-to-be-admitted; 0 = wait for ever
     std::uint16_t full_status = 429;      ///< status of queue_full and queue_timeout: 429 or 503

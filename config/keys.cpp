@@ -82,6 +82,7 @@ std::vector<Key> make_keys() {
         upstream("health_timeout", &Upstream::health_timeout, duration(10ms, 1h)),
 
         admission("max_concurrency", &Admission::max_concurrency, count(0, k_most_requests)),
+        admission("max_concurrency_file", &Admission::max_concurrency_file, file_path()),
         admission("max_queue", &Admission::max_queue, count(0, k_most_requests)),
         admission("queue_timeout", &Admission::queue_timeout, duration(0ms, 24h)),
         admission("full_status", &Admission::full_status, one_of({429, 503})),

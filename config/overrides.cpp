@@ -71,10 +71,31 @@ void apply(const Overrides& overrides, std::string_view OverrideName::* source, 
     }
 }
 
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view blank = " \t\r\n";
+    const std::size_t first = text.find_first_not_of(blank);
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+/// The content of admission.max_concurrency_file. The kubelet makes the file before the container starts and
+/// leaves it blank while the pod has no such annotation, so one that is not there says nothing either.
+std::string apply_limit_file(Assembly& assembly) {
+    const std::string path = assembly.so_far().admission.max_concurrency_file;
+    if (path.empty()) return {};
+    auto file = read_file(path);
+    auto* text = std::get_if<std::string>(&file);
+    if (!text) return {};
+    if (const std::string_view limit = trimmed(*text); !limit.empty())
+        assembly.add_override(*find_key("admission", "max_concurrency"), limit, path);
+    return std::move(*text);
+}
+
 Resolved finish(const Sources& sources, Assembly&& assembly, std::string file_text) {
     apply(sources.environment, &OverrideName::variable, assembly);
     apply(sources.flags, &OverrideName::flag, assembly);
-    return {std::move(assembly).finish(), std::move(file_text)};
+    std::string limit_text = apply_limit_file(assembly);
+    return {std::move(assembly).finish(), std::move(file_text), std::move(limit_text)};
 }
 
 }  // namespace

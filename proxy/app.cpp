@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/json.hpp>
 
+#include "config/keys.hpp"
 #include "config/render.hpp"
 #include "proxy/ops/json_text.hpp"
 #include "proxy/version.hpp"
@@ -27,6 +28,11 @@ admission::GateLimits gate_limits(const config::Config& config) {
 
 unsigned worker_count(const config::Config& config) {
     return config.workers != 0 ? config.workers : default_workers();
+}
+
+/// Of the control socket.
+std::string answer(bool ok, const std::string& message) {
+    return json::serialize(json::object{{"ok", ok}, {"message", json_text(message)}});
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -187,6 +193,7 @@ Drain::Hooks App::drain_hooks() {
 void App::apply(const config::Config& config) {
     settings_ = std::make_shared<const Settings>(config);
     gate_.set_limits(gate_limits(config));
+    limit_overridden_ = false;
     server_.apply(settings_);
     probe_.set(config.upstream);
     log_.set_level(level_of(config.log.level));
@@ -228,6 +235,9 @@ void App::sample_gauges() {
         [this]() -> Value { return gate_.running(); });
     one("noren_concurrency_limit", "Requests that may be in the engine at once; 0 = unlimited",
         [this]() -> Value { return gate_.limits().max_concurrency; });
+    one("noren_concurrency_limit_overridden",
+        "1 while the limit is that of `noren ctl limit`, until the next reload, and not that of the config",
+        [this]() -> Value { return limit_overridden_ ? 1 : 0; });
     one("noren_queue_capacity", "Requests that may wait",
         [this]() -> Value { return gate_.limits().max_queue; });
     one("noren_saturation_ratio", "(running + queued) / concurrency limit; absent when unlimited",
@@ -270,6 +280,8 @@ Status App::status() {
     s.upstream_active = server_.upstream_active();
     s.upstream_idle = server_.upstream_idle();
     s.concurrency_limit = gate_.limits().max_concurrency;
+    s.configured_limit = settings_->config.admission.max_concurrency;
+    s.limit_overridden = limit_overridden_;
     s.queue_capacity = gate_.limits().max_queue;
     s.running = gate_.running();
     s.waiting = gate_.waiting();
@@ -279,6 +291,22 @@ Status App::status() {
     return s;
 }
 
+/// The rule for the number is the one of the config key.
+std::string App::override_limit(const std::string& limit) {
+    config::Config wanted = settings_->config;
+    config::Refusals refusals;
+    const config::Key& key = *config::find_key("admission", "max_concurrency");
+    if (!key.read(config::Value::scalar(limit), wanted, refusals))
+        return answer(false, "limit: found " + refusals[0].found + ", expected " + refusals[0].expected);
+    gate_.set_limits(gate_limits(wanted));
+    limit_overridden_ = true;
+    const std::string configured = std::to_string(settings_->config.admission.max_concurrency);
+    log_.event(Level::info, "the limit is overridden until the next reload",
+               {{"limit", limit}, {"configured", configured}});
+    return answer(true, "the limit is " + limit + " until the next reload (configured: " + configured + ")");
+}
+
+/// command: the words behind `noren ctl`.
 std::string App::control(std::string_view command) {
     if (command == "reload") {
         const ReloadResult result = reload_.now();
@@ -288,25 +316,24 @@ std::string App::control(std::string_view command) {
                                             {"changes", json_texts(result.changes)},
                                             {"restart_required", json_texts(result.restart_required)}});
     }
-    const auto done = [](const std::string& message, bool ok = true) {
-        return json::serialize(json::object{{"ok", ok}, {"message", message}});
-    };
     if (command == "drain") {
         drain_.begin(settings_->config.drain, settings_->config.drain.lame_duck);
-        return done("draining");
+        return answer(true, "draining");
     }
     if (command == "undrain") {
-        if (terminating_) return done("this noren is ending and cannot be called back", false);
+        if (terminating_) return answer(false, "this noren is ending and cannot be called back");
         drain_.call_off();
-        return done("serving");
+        return answer(true, "serving");
     }
     if (command == "status")
         return json::serialize(json::object{{"ok", true}, {"status", json::parse(to_json(status()))}});
     if (command == "ready") {
         const auto because = not_ready_because();
-        return done(because.empty() ? "ready" : "not ready: " + joined(because), because.empty());
+        return answer(because.empty(), because.empty() ? "ready" : "not ready: " + joined(because));
     }
-    return done("unknown command; there are reload, drain, undrain, status, ready", false);
+    constexpr std::string_view limit = "limit ";
+    if (command.starts_with(limit)) return override_limit(std::string(command.substr(limit.size())));
+    return answer(false, "unknown command; there are reload, drain, undrain, status, ready, limit N");
 }
 
 }  // namespace noren::proxy

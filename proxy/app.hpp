@@ -63,6 +63,7 @@ class App {
     void worker_changed(std::size_t worker, bool stuck);
     void terminate_with(std::chrono::milliseconds lame_duck);
     std::string control(std::string_view command);
+    std::string override_limit(const std::string& limit);
     Status status();
     std::vector<std::string> not_ready_because() const;
 
@@ -85,6 +86,7 @@ class App {
     Reload reload_;
     asio::signal_set signals_;
     bool terminating_ = false;
+    bool limit_overridden_ = false;  ///< by `noren ctl limit`, until the next reload
     const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

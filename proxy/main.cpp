@@ -106,9 +106,12 @@ int main(int argc, char** argv) {
     proxy::CtlOptions ctl;
     ctl.socket.clear();
     auto* ctl_cli = cli.add_subcommand("ctl", "Say something to a running noren");
-    ctl_cli->add_option("COMMAND", ctl.command, "reload, drain, undrain, status or ready")
+    ctl_cli->add_option("COMMAND", ctl.command, "reload, drain, undrain, status, ready or limit")
         ->required()
-        ->check(CLI::IsMember({"reload", "drain", "undrain", "status", "ready"}));
+        ->check(CLI::IsMember({"reload", "drain", "undrain", "status", "ready", "limit"}));
+    std::string limit;
+    ctl_cli->add_option("N", limit,
+                        "for limit: requests in the engine at once until the next reload; 0 = unlimited");
     ctl_cli->add_option("--socket", ctl.socket, "its control socket (default: the one of the config)");
     ctl_cli->add_flag("--json", ctl.json, "print the answer as it came");
     ctl_cli->fallthrough();  // `noren ctl status --config FILE` as well as `noren --config FILE ctl status`
@@ -124,6 +127,11 @@ int main(int argc, char** argv) {
         std::cerr << "noren: " << warning << "\n";
     if (check_cli->parsed()) return check(check_file);
     if (observe_cli->parsed()) return proxy::observe_command(observe, std::cout, std::cerr);
+    if ((ctl.command == "limit") == limit.empty()) {
+        std::cerr << "noren ctl: a number belongs to limit, and to nothing else: noren ctl limit 48\n";
+        return 2;
+    }
+    if (!limit.empty()) ctl.command += " " + limit;
     // So that it needs no path: the socket of the noren that these flags and variables would start.
     if (ctl.socket.empty()) ctl.socket = config::control_socket(sources);
     return proxy::ctl_command(ctl, std::cout, std::cerr);

@@ -26,6 +26,8 @@ std::string to_json(const Status& s) {
                                 {"connections_active", s.upstream_active},
                                 {"connections_idle", s.upstream_idle}}},
         {"admission", json::object{{"concurrency_limit", s.concurrency_limit},
+                                   {"configured_limit", s.configured_limit},
+                                   {"limit_overridden", s.limit_overridden},
                                    {"queue_capacity", s.queue_capacity},
                                    {"running", s.running},
                                    {"waiting", s.waiting}}},

@@ -160,6 +160,27 @@ def broken_file(stack, changes, name):
     check(f"{name}: a key that needs a restart is reported", metrics["noren_config_restart_required"] == 1)
 
 
+def other_limits(stack, changes):
+    """The two ways to move the limit without the config file."""
+    said = stack.ctl("limit", "7")
+    metrics = stack.metrics()
+    check("noren ctl limit overrides", said.returncode == 0 and metrics["noren_concurrency_limit"] == 7 and
+          metrics["noren_concurrency_limit_overridden"] == 1, said.stdout.strip())
+    refused = stack.ctl("limit", "1000001")
+    check("... holds the number to the key's rule", refused.returncode == 1 and "from 0 to 1000000" in refused.stderr)
+    stack.ctl("reload")
+    metrics = stack.metrics()
+    check("... until the next reload", metrics["noren_concurrency_limit"] == 33 and
+          metrics["noren_concurrency_limit_overridden"] == 0)
+    limit_file = stack.path("limit")
+    rename(stack.config_file, changes.text(33).replace("33", f"33, max_concurrency_file: {limit_file}"))
+    wait_for("the key", lambda: f"max_concurrency_file: {limit_file}" in stack.get("/-/config"))
+    with open(limit_file, "w", encoding="utf-8") as file:
+        file.write("9\n")
+    wait_for("the limit file", lambda: stack.metrics()["noren_concurrency_limit"] == 9)
+    check("a limit file named while running is watched", True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
@@ -178,6 +199,7 @@ def main():
                           ("ConfigMap ..data swap", ConfigMap())):
             changes.many(name, options, options.changes, [way])
         broken_file(stack, changes, "watching")
+        other_limits(stack, changes)
 
     polling = "reload: {watch: poll}\n"
     with Stack(options.bin, config=polling, sim_args=engine) as stack:

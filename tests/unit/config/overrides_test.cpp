@@ -133,6 +133,35 @@ TEST_CASE("a contradiction counts only between the values in force, and is told 
     CHECK(config::load(sources, "timeouts: {total: 10s}\n").ok());
 }
 
+TEST_CASE("the limit file beats every other source of the limit") {
+    const TempDir dir;
+    const std::string path = (dir / "max-concurrency").string();
+    config::Sources sources;
+    sources.flags.config = "noren.yaml";
+    sources.flags.max_concurrency = "7";
+    const std::string text = "admission: {max_concurrency: 5, max_concurrency_file: " + path + "}\n";
+    const auto limit = [&] { return config::load(sources, text).config->admission.max_concurrency; };
+
+    CHECK(limit() == 7);  // no such file
+    for (const char* blank : {"", "\n", " \t\r\n"}) {
+        write_file(path, blank);
+        CHECK(limit() == 7);
+    }
+    for (const char* content : {"48", "48\n", "  48 \r\n"}) {
+        write_file(path, content);
+        CHECK(limit() == 48);
+        CHECK(config::load(sources, text).limit_text == content);
+        CHECK(config::load(sources, text).origins.at("admission.max_concurrency").source == path);
+    }
+    for (const auto& [content, found] :
+         {std::pair{"many", "\"many\""}, {"48 49", "\"48 49\""}, {"1000001", "1000001"}}) {
+        write_file(path, content);
+        CHECK(lines(config::load(sources, text)) ==
+              Lines{path + ": admission.max_concurrency: found " + found +
+                    ", expected a whole number from 0 to 1000000"});
+    }
+}
+
 TEST_CASE("a file that cannot be read makes up no contradiction") {
     config::Sources sources;
     sources.flags.config = "noren.yaml";

@@ -226,6 +226,19 @@ TEST_CASE("the table says what is wrong") {
     }
 }
 
+TEST_CASE("a limit set by hand is told beside the configured one") {
+    Status s = busy_status();
+    s.concurrency_limit = 48;
+    s.configured_limit = 64;
+    s.limit_overridden = true;
+    CHECK(table_of(s).find("\nrunning     5 of 48 (until the next reload; configured: 64)\n") !=
+          std::string::npos);
+    s.concurrency_limit = 0;
+    CHECK(table_of(s).find("\nrunning     5 of any number (until the next") != std::string::npos);
+    s.limit_overridden = false;
+    CHECK(table_of(s).find("\nrunning     5 of any number\n") != std::string::npos);
+}
+
 TEST_CASE("the time since the start is told in two units") {
     const auto first_line = [](double seconds) {
         Status s = busy_status();
@@ -256,6 +269,8 @@ TEST_CASE("the status as JSON holds every figure") {
     Status s = busy_status();
     s.engine_error = "slow";
     s.restart_required = {"listen"};
+    s.configured_limit = 96;
+    s.limit_overridden = true;
     const auto json = boost::json::parse(to_json(s));
     CHECK(json.at_pointer("/version") == "1.2.3");
     CHECK(json.at_pointer("/revision") == "abcdef");
@@ -278,6 +293,8 @@ TEST_CASE("the status as JSON holds every figure") {
     CHECK(json.at_pointer("/admission/waiting") == 3);
     CHECK(json.at_pointer("/inflight") == 8);
     CHECK(json.at_pointer("/awaiting_first_token") == 4);
+    CHECK(json.at_pointer("/admission/configured_limit") == 96);
+    CHECK(json.at_pointer("/admission/limit_overridden") == true);
     CHECK(json.at_pointer("/config/file") == "/etc/noren/noren.yaml");
     CHECK(json.at_pointer("/config/last_reload_ok") == true);
     CHECK(json.at_pointer("/config/last_reload_errors").as_array().empty());
