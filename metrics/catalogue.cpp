@@ -133,8 +133,10 @@ ProcessWide::ProcessWide(Registry& r)
                "reason", all_of(k_failure_reasons)),
       rejections(counter(r, "noren_queue_rejections_total", "Requests that noren refused a place"), "reason",
                  {"full", "timeout", "shutdown"}),
-      upstream_errors(counter(r, "noren_upstream_errors_total", "What went wrong on the engine's side"),
-                      "reason", {"connect", "reset", "timeout", "tls", "protocol", "http_5xx"}),
+      upstream_errors(
+          counter(r, "noren_upstream_errors_total",
+                  "What went wrong on the engine's side; stream_error: an error in an answer that began well"),
+          "reason", {"connect", "reset", "timeout", "tls", "protocol", "http_5xx", "stream_error"}),
       upstream_connects(
           counter(r, "noren_upstream_connects_total", "Connections to the engine that were tried"), "result",
           {"ok", "error"}),

@@ -54,7 +54,7 @@ std::vector<Expected> expected_counters_and_gauges() {
         {"noren_client_disconnects_total",
          each("phase", {"upload", "queued", "connect", "prefill", "decode"})},
         {"noren_upstream_errors_total",
-         each("reason", {"connect", "reset", "timeout", "tls", "protocol", "http_5xx"})},
+         each("reason", {"connect", "reset", "timeout", "tls", "protocol", "http_5xx", "stream_error"})},
         {"noren_upstream_connects_total", each("result", {"ok", "error"})},
         {"noren_received_bytes_total", each("side", {"client", "upstream"})},
         {"noren_sent_bytes_total", each("side", {"client", "upstream"})},

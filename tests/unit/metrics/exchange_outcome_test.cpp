@@ -93,6 +93,8 @@ TEST_CASE("an error inside a 200 stream is the engine's fault, also if the clien
     }
     const Scrape s = rig.scrape();
     CHECK(requests(s, "m", "200", "upstream_error") == 1);
+    CHECK(upstream_errors(s, "stream_error") == 1);
+    CHECK(all_of(s, "noren_upstream_errors_total") == 1);
     CHECK(s(R"(noren_request_duration_seconds_count{model="m",outcome="error"})") == 1);
     CHECK(all_of(s, "noren_client_disconnects_total") == 0);
     CHECK(s(R"(noren_time_per_output_token_seconds_count{model="m"})") == 0);
