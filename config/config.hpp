@@ -51,11 +51,11 @@ struct Admission {
 
 /// The client's side.
 struct Downstream {
-    Bytes buffer = 256 * 1024;         ///< read ahead of a slow reader, so the engine is freed; 16KiB..1GiB
-    Duration stall_timeout{60'000};    ///< a client that takes no byte for so long is cut; 0 = never
+    Bytes buffer = 256 * 1024;          ///< read ahead of a slow reader, so the engine is freed; 16KiB..1GiB
+    Duration stall_timeout{60'000};     ///< a client that takes no byte for so long is cut; 0 = never
     Bytes request_buffer = 256 * 1024;  ///< request body held before admission and for a retry; 4KiB..64MiB
-    Bytes max_head = 32 * 1024;        ///< request line and fields together; 8KiB..63KiB
-    std::uint32_t max_fields = 128;    ///< header fields of a request; 16..1000
+    Bytes max_head = 32 * 1024;         ///< request line and fields together; 8KiB..63KiB
+    std::uint32_t max_fields = 128;     ///< header fields of a request; 16..1000
     Bytes max_body = 1024ull * 1024 * 1024;  ///< request body; 0 = unlimited
     std::uint32_t max_connections = 20'000;  ///< open client connections; 1..1000000
 
@@ -71,7 +71,9 @@ struct Timeouts {
     Duration connect{5'000};          ///< to the engine
     Duration first_byte{600'000};     ///< from the request sent to the answer's head; prefill included
     Duration upstream_idle{300'000};  ///< between bytes of an answer; comments and pings count as bytes
-    Duration total{0};                ///< a whole exchange, from its head
+    Duration tunnel_idle{
+        3'600'000};     ///< after a switch of protocols (WebSocket): nothing in either direction
+    Duration total{0};  ///< a whole exchange, from its head
 
     bool operator==(const Timeouts&) const = default;
 };

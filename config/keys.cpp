@@ -100,6 +100,7 @@ std::vector<Key> make_keys() {
         timeouts("connect", &Timeouts::connect, duration(10ms, 1h)),
         timeouts("first_byte", &Timeouts::first_byte, duration(0ms, 24h)),
         timeouts("upstream_idle", &Timeouts::upstream_idle, duration(0ms, 24h)),
+        timeouts("tunnel_idle", &Timeouts::tunnel_idle, duration(0ms, 24h)),
         timeouts("total", &Timeouts::total, duration(0ms, 24h)),
 
         ops("listen", &Ops::listen, listen_tcp_address(), after_restart),

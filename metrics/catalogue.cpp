@@ -122,12 +122,19 @@ ProcessWide::ProcessWide(Registry& r)
                     "Per request: time in which the engine's bytes were there and the client took none")
               .Add({}, buckets::queue())),
       inflight(gauge(r, "noren_inflight_requests", "Requests whose head was parsed and that have not ended")),
+      tunnels(gauge(r, "noren_tunnels", "Connections that have switched protocols (WebSocket) and are open")),
       awaiting_first_token(
           gauge(r, "noren_awaiting_first_token_requests",
                 "Admitted requests without output yet: in the engine's own queue, or in prefill")),
       disconnects(counter(r, "noren_client_disconnects_total",
                           "Clients that left before their answer was whole, by where the request was"),
                   "phase", all_of(k_phase_names)),
+      connections_refused(counter(r, "noren_client_connections_refused_total",
+                                  "Client connections closed as soon as they were accepted: "
+                                  "downstream.max_connections (limit), or no descriptor was left"),
+                          "reason", {"limit", "descriptors"}),
+      upgrades(counter(r, "noren_upgrades_total", "Connections that switched protocols, by the new one"),
+               "protocol", {"websocket", "other"}),
       failures(counter(r, "noren_failures_total",
                        "Requests that noren refused or ended itself, by the word in x-noren-reason"),
                "reason", all_of(k_failure_reasons)),

@@ -52,10 +52,11 @@ inline constexpr std::array<std::string_view, 6> k_finish_reasons = {"stop",    
 enum class Folded : unsigned char { ok, error, cancelled };
 inline constexpr std::array<std::string_view, 3> k_folded_names = {"ok", "error", "cancelled"};
 /// Words of x-noren-reason (the proxy's Reason), as labels.
-inline constexpr std::array<std::string_view, 15> k_failure_reasons = {
-    "client_closed",    "bad_request",    "head_timeout",     "body_timeout",      "body_too_large",
-    "stall_timeout",    "queue_full",     "queue_timeout",    "draining",          "total_timeout",
-    "upstream_connect", "upstream_reset", "upstream_timeout", "upstream_protocol", "internal_error"};
+inline constexpr std::array<std::string_view, 16> k_failure_reasons = {
+    "client_closed",  "bad_request",      "head_timeout",      "body_timeout",
+    "body_too_large", "stall_timeout",    "queue_full",        "queue_timeout",
+    "draining",       "total_timeout",    "tunnel_timeout",    "upstream_connect",
+    "upstream_reset", "upstream_timeout", "upstream_protocol", "internal_error"};
 
 inline std::string_view name_of(Endpoint e) {
     return k_endpoint_names[static_cast<std::size_t>(e)];
@@ -115,14 +116,17 @@ struct ProcessWide {
     prometheus::Histogram& write_stall;
     std::array<prometheus::Histogram*, k_stage_count> stages{};
     prometheus::Gauge& inflight;
+    prometheus::Gauge& tunnels;
     prometheus::Gauge& awaiting_first_token;
-    CounterSet disconnects;        ///< by phase
-    CounterSet failures;           ///< by reason
-    CounterSet rejections;         ///< by reason
-    CounterSet upstream_errors;    ///< by reason
-    CounterSet upstream_connects;  ///< by result
-    CounterSet received_bytes;     ///< by side
-    CounterSet sent_bytes;         ///< by side
+    CounterSet disconnects;          ///< by phase
+    CounterSet connections_refused;  ///< by reason
+    CounterSet upgrades;             ///< by protocol
+    CounterSet failures;             ///< by reason
+    CounterSet rejections;           ///< by reason
+    CounterSet upstream_errors;      ///< by reason
+    CounterSet upstream_connects;    ///< by result
+    CounterSet received_bytes;       ///< by side
+    CounterSet sent_bytes;           ///< by side
     prometheus::Counter& parse_errors;
     CounterSet unobserved;  ///< by reason
     prometheus::Counter& model_overflow;

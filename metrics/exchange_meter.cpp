@@ -1,11 +1,16 @@
 #include "metrics/exchange_meter.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "metrics/exchange_state.hpp"
 
 namespace noren::metrics {
+
+namespace {
+constexpr std::string_view k_websocket = "websocket";
+}  // namespace
 
 ModelSeries& ExchangeMeter::State::series() {
     if (!model_series) {
@@ -132,6 +137,14 @@ void ExchangeMeter::answer_head(int status, std::string_view content_type, std::
     s.streaming = s.observer->observation().streaming;
 }
 
+void ExchangeMeter::switched(std::string_view protocol) {
+    ProcessWide& process = state_->telemetry.process();
+    const bool websocket = std::equal(protocol.begin(), protocol.end(), k_websocket.begin(),
+                                      k_websocket.end(), [](char a, char b) { return (a | 0x20) == b; });
+    process.upgrades.add(websocket ? k_websocket : "other");
+    state_->tunnel.emplace(process.tunnels);
+}
+
 void ExchangeMeter::body(std::string_view piece) noexcept {
     State& s = *state_;
     if (s.observer) s.fresh_events += s.observer->feed(piece);
@@ -178,6 +191,7 @@ void ExchangeMeter::finish(const Ending& ending, const ByteCounts& bytes, TimePo
     s.flush_gaps();
     s.stages.enter(s.stages.current(), at);
     s.record(s.refined(ending), bytes, at);
+    s.tunnel.reset();
     s.inflight.reset();
 }
 

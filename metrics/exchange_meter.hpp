@@ -44,6 +44,7 @@ struct Ending {
     Outcome outcome = Outcome::ok;
     int status = 0;           ///< sent to the client; 0 = none was
     std::string_view reason;  ///< x-noren-reason word, e.g. "queue_full"; empty if ok
+    bool caught_up = false;   ///< every byte the engine has sent so far is with the client's kernel
 };
 
 struct ByteCounts {
@@ -71,6 +72,9 @@ class ExchangeMeter {
     void asked(std::string_view model, std::int64_t choices, bool stream);
     void answer_head(int status, std::string_view content_type, std::string_view content_encoding,
                      TimePoint at);
+
+    /// The connection carries another protocol from here on, until finish().
+    void switched(std::string_view protocol);
 
     // The token path: for each read from the engine, body() for each piece of body in it, then mark() once.
     void body(std::string_view piece) noexcept;

@@ -59,7 +59,13 @@ std::string_view level_of(const Ending& ending) {
 /// an error in a stream that began with 200, is its fault (also if the client left on reading it), any other
 /// 4xx the request's. A missing end marker alone is no fault: the transport said that the answer is whole.
 /// What was admitted and then cut by the end of a drain ran out of time; it was never refused a place.
+/// Client libraries close as soon as they have read a stream's end marker, often before the last chunk: who
+/// has the whole stream did not leave it.
 Ending ExchangeMeter::State::refined(Ending ending) const {
+    if (ending.outcome == Outcome::client_closed && ending.caught_up && streaming && seen.complete) {
+        ending.outcome = Outcome::ok;
+        ending.reason = {};
+    }
     const bool engine_failed = upstream_status >= 500 || (seen.error && upstream_status < 400);
     if (ending.outcome == Outcome::ok || ending.outcome == Outcome::client_closed) {
         if (engine_failed) {

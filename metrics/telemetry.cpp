@@ -134,6 +134,10 @@ void Telemetry::config_loaded(std::chrono::system_clock::time_point at) {
     process_.reload_time.Set(std::chrono::duration<double>(at.time_since_epoch()).count());
 }
 
+void Telemetry::connection_refused(std::string_view why) {
+    process_.connections_refused.add(why);
+}
+
 void Telemetry::config_reload(bool ok, std::chrono::system_clock::time_point at) {
     process_.reloads.add(ok ? "ok" : "error");
     if (ok) {

@@ -26,6 +26,7 @@
 #include "proxy/reload.hpp"
 #include "proxy/server.hpp"
 #include "proxy/upstream/health_probe.hpp"
+#include "proxy/upstream/resolver.hpp"
 
 namespace noren::proxy {
 
@@ -67,6 +68,7 @@ class App {
     admission::RetryAfter retry_after_;
     std::atomic<bool> engine_up_{false};
     config::Endpoint engine_;
+    upstream::Resolver resolver_;
     Services services_;
     Server server_;
     OpsServer ops_;

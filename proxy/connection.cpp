@@ -29,8 +29,7 @@ Failure from_head_error(const http::HeadError& error) {
 
 }  // namespace
 
-Connection::Connection(Worker& worker, net::Socket socket)
-    : worker_(worker), down_(worker.io(), std::move(socket)) {
+Connection::Connection(Worker& worker, int descriptor) : worker_(worker), down_(worker.loop(), descriptor) {
     worker_.joined(*this);
 }
 
@@ -38,7 +37,7 @@ Connection::~Connection() {
     worker_.left(*this);
 }
 
-asio::awaitable<void> Connection::serve() {
+net::Task<> Connection::serve() {
     for (bool first = true;; first = false) {
         HeadText head = co_await read_head(first);
         if (std::holds_alternative<Closed>(head)) co_return;
@@ -57,7 +56,7 @@ asio::awaitable<void> Connection::serve() {
     }
 }
 
-asio::awaitable<Connection::HeadText> Connection::read_head(bool first) {
+net::Task<Connection::HeadText> Connection::read_head(bool first) {
     const auto settings = worker_.settings();
     const auto& limits = settings->config.downstream;
     const auto& timeouts = settings->config.timeouts;
@@ -99,7 +98,7 @@ asio::awaitable<Connection::HeadText> Connection::read_head(bool first) {
 }
 
 /// text: a whole head, kept here for as long as the exchange views it.
-asio::awaitable<bool> Connection::serve_one(std::string text) {
+net::Task<bool> Connection::serve_one(std::string text) {
     const auto parsed = http::parse_request_head(text);
     if (const auto* error = std::get_if<http::HeadError>(&parsed)) {
         refuse(from_head_error(*error));
@@ -124,7 +123,7 @@ void Connection::refuse(const Failure& failure) {
 }
 
 /// RFC 9112 9.6: say that nothing more comes, then read on for a while before closing.
-asio::awaitable<void> Connection::linger() {
+net::Task<> Connection::linger() {
     const TimePoint deadline = Clock::now() + k_linger;
     std::size_t drained = 0;
     bool said = false;

@@ -5,22 +5,19 @@
 #include <string>
 #include <variant>
 
-#include <boost/asio/awaitable.hpp>
-
 #include "proxy/failure.hpp"
 #include "proxy/net/outbox.hpp"
 #include "proxy/net/socket.hpp"
+#include "proxy/net/task.hpp"
 #include "proxy/net/wakeup.hpp"
 
 namespace noren::proxy {
-
-namespace asio = boost::asio;
 
 class Worker;
 
 /// The client's side of an exchange.
 struct Downstream {
-    Downstream(asio::io_context& io, net::Socket s) : wakeup(io), socket(std::move(s)), out(socket) {
+    Downstream(net::Loop& loop, int descriptor) : wakeup(loop), socket(loop, descriptor), out(socket) {
         socket.wake(wakeup.waker());
     }
 
@@ -33,22 +30,23 @@ struct Downstream {
 /// Lives in the frame of the coroutine that serves it; the worker knows it so that a stop can wake it.
 class Connection {
   public:
-    Connection(Worker& worker, net::Socket socket);
+    /// Takes the descriptor over.
+    Connection(Worker& worker, int descriptor);
     ~Connection();
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 
-    asio::awaitable<void> serve();
+    net::Task<> serve();
     const net::Waker& waker() const { return down_.wakeup.waker(); }
 
   private:
     struct Closed {};  ///< nothing to say to the client: it is gone, or idle for too long
     using HeadText = std::variant<std::string, Failure, Closed>;
 
-    asio::awaitable<HeadText> read_head(bool first);
-    asio::awaitable<bool> serve_one(std::string text);
+    net::Task<HeadText> read_head(bool first);
+    net::Task<bool> serve_one(std::string text);
     void refuse(const Failure& failure);
-    asio::awaitable<void> linger();
+    net::Task<> linger();
 
     Worker& worker_;
     Downstream down_;

@@ -7,8 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include <boost/asio/awaitable.hpp>
-
 #include "metrics/exchange_meter.hpp"
 #include "metrics/observe/request_observer.hpp"
 #include "proxy/admission/gate.hpp"
@@ -16,6 +14,7 @@
 #include "proxy/failure.hpp"
 #include "proxy/http/framing.hpp"
 #include "proxy/http/head.hpp"
+#include "proxy/net/task.hpp"
 #include "proxy/relay/answer_body.hpp"
 #include "proxy/relay/request_body.hpp"
 #include "proxy/upstream/pool.hpp"
@@ -32,10 +31,15 @@ class Exchange final : private relay::PayloadSink {
              metrics::TimePoint at);
 
     /// True: the client's connection can carry another request.
-    asio::awaitable<bool> run();
+    net::Task<bool> run();
 
   private:
     using Verdict = std::optional<Failure>;  ///< empty: go on
+
+    /// Of an answer's head; larger ones are refused as unparsable.
+    static constexpr http::HeadLimits k_answer_head{64 * 1024, 256};
+    /// Then it is the turn of the worker's other connections, however much more there is to read.
+    static constexpr int k_reads_per_turn = 16;
 
     /// What happens if nothing else happens before `at`.
     struct Due {
@@ -43,32 +47,37 @@ class Exchange final : private relay::PayloadSink {
         Reason reason = Reason::internal_error;
         std::string_view detail;
     };
+    static Due sooner(const Due& a, const Due& b) { return b.at < a.at ? b : a; }
 
-    // The phases, in order. Each moves the exchange on, or says why it cannot go on.
-    asio::awaitable<Verdict> collect_body();
-    asio::awaitable<Verdict> admit();
-    asio::awaitable<Verdict> connect();
-    asio::awaitable<Verdict> relay();
+    // The phases, in order (a tunnel takes the relay's place after a 101). Each moves the exchange on, or
+    // says why it cannot go on.
+    net::Task<Verdict> collect_body();
+    net::Task<Verdict> admit();
+    net::Task<Verdict> connect();
+    net::Task<Verdict> relay();
+    net::Task<Verdict> tunnel();
     bool finish(const Verdict& failure);
 
     // What the phases do between two sleeps.
     Verdict hold_body();
     void send_head();
+    void tell_what_is_asked();
     Verdict pump_upload();
     Verdict pump_answer();
     Verdict read_answer(bool& moved);
     Verdict take_head_bytes(std::string_view bytes, metrics::TimePoint at);
     Verdict take_interim(const http::ResponseHead& head);
+    Verdict switch_protocols(const http::ResponseHead& head);
     Verdict begin_answer(const http::ResponseHead& head, std::string_view rest, metrics::TimePoint at);
     Verdict take_body_bytes(std::string_view head, std::string_view bytes, metrics::TimePoint at);
     Verdict engine_hung_up(bool orderly);
     void answer_over(metrics::TimePoint at);
+    void leave_engine();
     bool may_retry(bool orderly) const;
 
     Verdict watch_client();
     Due next_due() const;
     Verdict expired(const Due& due) const;
-    asio::awaitable<void> sleep(const Due& due);
     Failure refused(Reason reason, std::string_view detail);
 
     void payload(std::string_view piece) noexcept override;
@@ -90,6 +99,7 @@ class Exchange final : private relay::PayloadSink {
     std::string held_;        ///< body bytes as they go to the engine, from the first on
     bool replayable_ = true;  ///< held_ is all that was taken of the body so far
     bool expects_continue_ = false;
+    std::string upgrade_offer_;
     metrics::TimePoint client_heard_;
 
     // The engine's side.
@@ -105,7 +115,7 @@ class Exchange final : private relay::PayloadSink {
 
     // The answer.
     std::string answer_head_;  ///< received, not yet whole
-    std::optional<http::HeadScanner> scanner_;
+    http::HeadScanner scanner_{k_answer_head};
     bool engine_spoke_ = false;  ///< any byte of an answer
     int interims_ = 0;
     int status_ = 0;  ///< of the final answer's head, once sent to the client
@@ -114,7 +124,8 @@ class Exchange final : private relay::PayloadSink {
     bool keep_alive_ = false;       ///< what the client was told
     bool close_ends_body_ = false;  ///< the client can tell the end of the answer by the close only
     bool answer_whole_ = false;
-    bool surplus_ = false;  ///< the engine sent more than one answer
+    bool tunnelling_ = false;  ///< the engine has switched protocols
+    bool surplus_ = false;     ///< the engine sent more than one answer
     bool stalled_ = false;
     std::uint64_t written_seen_ = 0;
     metrics::TimePoint client_took_{};

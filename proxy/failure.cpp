@@ -14,7 +14,7 @@ struct Entry {
 };
 
 /// In the order of Reason.
-constexpr std::array<Entry, 15> k_entries = {{
+constexpr std::array<Entry, 16> k_entries = {{
     {"client_closed", 499, Outcome::client_closed},
     {"bad_request", 400, Outcome::bad_request},
     {"head_timeout", 408, Outcome::timeout},
@@ -25,6 +25,7 @@ constexpr std::array<Entry, 15> k_entries = {{
     {"queue_timeout", 429, Outcome::rejected},
     {"draining", 503, Outcome::rejected},
     {"total_timeout", 504, Outcome::timeout},
+    {"tunnel_timeout", 504, Outcome::timeout},
     {"upstream_connect", 502, Outcome::upstream_error},
     {"upstream_reset", 502, Outcome::upstream_error},
     {"upstream_timeout", 504, Outcome::timeout},

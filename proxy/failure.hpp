@@ -23,6 +23,7 @@ enum class Reason : unsigned char {
     queue_timeout,      ///< local
     draining,           ///< local
     total_timeout,      ///< local
+    tunnel_timeout,     ///< local: nothing crossed a tunnel for too long
     upstream_connect,   ///< upstream: no connection
     upstream_reset,     ///< upstream: connection lost before the whole answer
     upstream_timeout,   ///< upstream: silent for too long

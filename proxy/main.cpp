@@ -34,7 +34,8 @@ void add_override_flags(CLI::App& cli, config::Overrides& flags) {
 /// Every mistake goes to stderr.
 config::Resolved load_and_tell(const config::Sources& sources) {
     config::Resolved resolved = config::load(sources);
-    for (const config::Mistake& mistake : resolved.mistakes) std::cerr << mistake.to_string() << "\n";
+    for (const config::Mistake& mistake : resolved.mistakes)
+        std::cerr << mistake.to_string() << "\n";
     return resolved;
 }
 

@@ -52,7 +52,7 @@ Server::~Server() {
 
 void Server::start() {
     for (std::size_t i = 0; i < workers_.size(); ++i)
-        threads_.emplace_back([this, i] { workers_[i]->run(listeners_, i); });
+        threads_.emplace_back([this, i] { workers_[i]->run(listeners_.take(i)); });
 }
 
 void Server::apply(const std::shared_ptr<const Settings>& settings) {

@@ -33,6 +33,8 @@ class Server {
     /// After stop(now): waits for the workers to end.
     void join();
 
+    /// Where work that belongs to no connection may run.
+    net::Loop& loop() { return workers_.front()->loop(); }
     const std::string& address() const { return listeners_.name(); }
     std::uint16_t port() const { return listeners_.port(); }
     std::size_t workers() const { return workers_.size(); }

@@ -1,5 +1,5 @@
 #pragma once
-// One thread: an io_context, its listener, its upstream connections, its client connections. Workers share
+// One thread: an event loop, its listener, its upstream connections, its client connections. Workers share
 // the admission gate and the telemetry, nothing else.
 
 #include <array>
@@ -12,22 +12,18 @@
 #include <span>
 #include <string>
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-
 #include "config/address.hpp"
-#include "proxy/net/listener.hpp"
+#include "proxy/net/acceptor.hpp"
+#include "proxy/net/loop.hpp"
 #include "proxy/settings.hpp"
 #include "proxy/upstream/pool.hpp"
+#include "proxy/upstream/resolver.hpp"
 
 namespace noren::metrics {
 class Telemetry;
 }
 
 namespace noren::proxy {
-
-namespace asio = boost::asio;
 
 namespace admission {
 class Gate;
@@ -39,6 +35,7 @@ struct Services {
     admission::Gate& gate;
     admission::RetryAfter& retry_after;
     metrics::Telemetry& telemetry;
+    upstream::Resolver& resolver;
     config::Endpoint engine;
     const std::atomic<bool>& engine_up;  ///< as the health probe last saw it
 };
@@ -59,7 +56,8 @@ class Worker {
     ~Worker();
 
     /// Serves until stop(now) and the last connection is gone.
-    void run(net::ListenerSet& listeners, std::size_t index);
+    /// listener: a listening descriptor, closed at the end.
+    void run(int listener);
 
     // --- any thread
     void apply(std::shared_ptr<const Settings> settings);
@@ -70,7 +68,7 @@ class Worker {
     const upstream::Pool& pool() const { return pool_; }
 
     // --- for connections and exchanges
-    asio::io_context& io() { return io_; }
+    net::Loop& loop() { return loop_; }
     Services& services() { return services_; }
     std::shared_ptr<const Settings> settings() const { return settings_; }
     upstream::Pool& pool() { return pool_; }
@@ -83,14 +81,14 @@ class Worker {
     void left(Connection& connection);
 
   private:
-    asio::awaitable<void> accept(net::Acceptor acceptor);
+    void accepted(int client);
     void stop_here(Stop how);
     void end_if_done();
 
     Services& services_;
-    asio::io_context io_{1};
-    asio::executor_work_guard<asio::io_context::executor_type> alive_;
+    net::Loop loop_;
     std::shared_ptr<const Settings> settings_;
+    std::optional<net::Acceptor> acceptor_;
     upstream::Pool pool_;
     std::set<Connection*> connections_;
     std::atomic<std::uint64_t> connection_count_{0};

@@ -1,6 +1,6 @@
 #pragma once
 // The semaphore in front of the engine: a hard cap on requests inside, a bounded FIFO queue of those waiting,
-// both movable while running. One lock, O(1) per operation, nothing allocated per waiter.
+// both movable while running. One lock, O(1) per operation; a waiter is linked in, not copied.
 //
 // Invariants, all under the one lock:
 //   running <= cap whenever a permit is given out (after shrinking, running falls to the cap by itself);

@@ -6,7 +6,7 @@
 namespace noren::proxy::http {
 namespace {
 
-/// Of this hop, whether nominated in Connection or not. Upgrade as well: no tunnels yet, and never h2c.
+/// Of this hop, whether nominated in Connection or not. An Upgrade that is passed on is written anew.
 bool is_hop_by_hop(std::string_view name) {
     constexpr std::array<std::string_view, 9> k_names = {
         "connection",     "keep-alive",         "proxy-connection",   "te", "transfer-encoding", "upgrade",
@@ -46,7 +46,8 @@ void append_framing(std::string& out, const Framing& framing) {
 
 }  // namespace
 
-std::string upstream_head(const RequestHead& head, const Framing& framing, std::string_view request_id) {
+std::string upstream_head(const RequestHead& head, const Framing& framing, std::string_view request_id,
+                          std::string_view upgrade) {
     std::string out;
     out.reserve(1024);
     out.append(head.method).append(" ").append(head.target).append(" HTTP/1.1\r\n");
@@ -63,6 +64,10 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
     const bool has_body = framing.kind == BodyKind::chunked || framing.length > 0;
     if (head.minor >= 1 && has_body && head.fields.lists("expect", "100-continue"))
         append_field(out, "Expect", "100-continue");
+    if (!upgrade.empty()) {
+        append_field(out, "Connection", "Upgrade");
+        append_field(out, "Upgrade", upgrade);
+    }
     append_field(out, "Via", head.minor == 0 ? "1.0 noren" : "1.1 noren");
     if (!head.fields.has("x-request-id")) append_field(out, "x-request-id", request_id);
     return out.append("\r\n");

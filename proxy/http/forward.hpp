@@ -12,7 +12,9 @@ namespace noren::proxy::http {
 
 /// The request's head for the engine: one framing, Via appended (RFC 9110 7.6.3), x-request-id added if
 /// absent. Fields with `_` in their name are left out, as nginx does.
-std::string upstream_head(const RequestHead& head, const Framing& framing, std::string_view request_id);
+/// upgrade: the protocols offered to it (upgrade_offer()), empty: none.
+std::string upstream_head(const RequestHead& head, const Framing& framing, std::string_view request_id,
+                          std::string_view upgrade = {});
 
 /// How an answer goes to its client.
 struct Delivery {

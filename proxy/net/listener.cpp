@@ -16,6 +16,7 @@
 namespace noren::proxy::net {
 namespace {
 
+namespace asio = boost::asio;
 using asio::ip::tcp;
 
 // Large enough for a burst of new connections between two turns of the loop; the kernel cuts it to somaxconn.
@@ -88,7 +89,6 @@ void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers)
         }
     }
     port_ = endpoint.port();
-    family_ = endpoint.protocol().family();
     const std::string host = endpoint.address().to_string();
     name_ = (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(port_);
 }
@@ -105,13 +105,11 @@ void ListenerSet::open_unix(const std::string& path, std::size_t workers) {
     unix_path_ = path;
     for (std::size_t i = 1; i < workers; ++i)
         descriptors_.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    family_ = AF_UNIX;
     name_ = "unix:" + path;
 }
 
-Acceptor ListenerSet::acceptor(std::size_t worker, asio::io_context& io) {
-    const int fd = std::exchange(descriptors_.at(worker), -1);
-    return Acceptor(io, asio::generic::stream_protocol(family_, family_ == AF_UNIX ? 0 : IPPROTO_TCP), fd);
+int ListenerSet::take(std::size_t worker) {
+    return std::exchange(descriptors_.at(worker), -1);
 }
 
 }  // namespace noren::proxy::net

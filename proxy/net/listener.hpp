@@ -2,17 +2,14 @@
 // The sockets clients connect to: one per worker on TCP (SO_REUSEPORT, the kernel spreads connections), one
 // shared by all workers on a Unix path.
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include <boost/asio/basic_socket_acceptor.hpp>
-
 #include "config/address.hpp"
-#include "proxy/net/socket.hpp"
 
 namespace noren::proxy::net {
-
-using Acceptor = asio::basic_socket_acceptor<asio::generic::stream_protocol>;
 
 /// Bound and listening descriptors, one per worker. Throws boost::system::system_error with the address in
 /// its text. With port 0 the kernel chooses one, the same for all.
@@ -23,8 +20,8 @@ class ListenerSet {
     ListenerSet(const ListenerSet&) = delete;
     ListenerSet& operator=(const ListenerSet&) = delete;
 
-    /// The acceptor of one worker; once each.
-    Acceptor acceptor(std::size_t worker, asio::io_context& io);
+    /// The descriptor of one worker, who closes it; once each.
+    int take(std::size_t worker);
     /// As bound: "0.0.0.0:8080", "[::]:8080", "unix:/run/x.sock".
     const std::string& name() const { return name_; }
     std::uint16_t port() const { return port_; }
@@ -37,7 +34,6 @@ class ListenerSet {
     std::string name_;
     std::string unix_path_;
     std::uint16_t port_ = 0;
-    int family_ = 0;
 };
 
 }  // namespace noren::proxy::net

@@ -2,31 +2,34 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <optional>
 #include <utility>
 
 namespace noren::proxy::net {
 
-struct Socket::State {
-    explicit State(Native s) : socket(std::move(s)) {}
+struct Socket::State final : Watcher {
+    State(Loop& l, int fd) : loop(l), descriptor(fd) {}
+    ~State() { close(); }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
 
-    void notify() const {
-        if (waker) waker->notify();
-    }
+    void ready(std::uint32_t events) override;
+    void finish_connecting();
+    void close();
 
-    Native socket;
+    Loop& loop;
+    int descriptor;
     std::optional<Waker> waker;
     std::optional<int> connect_result;
+    bool connecting = false;
     bool readable = true;  ///< worth trying
     bool writable = true;
-    bool awaiting_readable = false;
-    bool awaiting_writable = false;
+    bool hung_up = false;  ///< the peer has sent its last byte, or reset
 };
 
 namespace {
@@ -36,31 +39,74 @@ IoResult failed(int error) {
     return {0, IoStatus::broken, error};
 }
 
-void set_up(Native& socket) {
-    boost::system::error_code ignored;
-    socket.native_non_blocking(true, ignored);
-    const int family = socket.local_endpoint(ignored).protocol().family();
-    if (family != AF_INET && family != AF_INET6) return;
-    // A token is smaller than a segment: waiting to fill one would hold it back (RFC 1122 4.2.3.4).
+/// A token is smaller than a segment: waiting to fill one would hold it back (RFC 1122 4.2.3.4). Without
+/// effect on what is not TCP.
+void send_at_once(int descriptor) {
     const int on = 1;
-    ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+int error_of(int descriptor) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    return ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
 }  // namespace
 
-Socket::Socket(Native socket) : state_(std::make_shared<State>(std::move(socket))) {
-    if (state_->socket.is_open()) set_up(state_->socket);
+/// Wakes only if something is new: what is worth trying already will be tried.
+void Socket::State::ready(std::uint32_t events) {
+    const bool over = (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
+    const bool can_read = over || (events & EPOLLIN) != 0;
+    const bool can_write = (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
+    bool news = std::exchange(connecting, false);
+    if (news) finish_connecting();
+    news |= can_read && !std::exchange(readable, readable || can_read);
+    news |= can_write && !std::exchange(writable, writable || can_write);
+    news |= over && !std::exchange(hung_up, hung_up || over);
+    if (news && waker) waker->notify();  // the last touch: the sleeper may end, and take this with it
 }
 
-Socket::~Socket() {
-    if (state_) close();
+void Socket::State::finish_connecting() {
+    connect_result = error_of(descriptor);
 }
 
-Socket& Socket::operator=(Socket&& other) noexcept {
-    if (state_) close();
-    state_ = std::move(other.state_);
-    return *this;
+void Socket::State::close() {
+    waker.reset();
+    if (descriptor < 0) return;
+    loop.forget(*this);
+    ::close(std::exchange(descriptor, -1));
 }
+
+Socket::Socket(Loop& loop, int descriptor) : state_(std::make_unique<State>(loop, descriptor)) {
+    state_->connect_result = 0;
+    send_at_once(descriptor);
+    if (loop.watch(descriptor, *state_) != 0) close();
+}
+
+Socket::Socket(Loop& loop, const Endpoint& endpoint, const Waker& waker)
+    : state_(std::make_unique<State>(
+          loop, ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0))) {
+    if (state_->descriptor < 0) {
+        state_->connect_result = errno;
+        return;
+    }
+    send_at_once(state_->descriptor);
+    state_->waker = waker;
+    if (::connect(state_->descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0) {
+        state_->connect_result = 0;
+    } else if (errno == EINPROGRESS) {
+        state_->connecting = true;
+    } else {
+        state_->connect_result = errno;
+        return;
+    }
+    if (const int error = loop.watch(state_->descriptor, *state_)) state_->connect_result = error;
+}
+
+Socket::~Socket() = default;
+Socket::Socket(Socket&&) noexcept = default;
+Socket& Socket::operator=(Socket&& other) noexcept = default;
 
 void Socket::wake(const Waker& waker) {
     state_->waker = waker;
@@ -69,74 +115,30 @@ void Socket::wake_nobody() {
     state_->waker.reset();
 }
 
-void Socket::await_readable() {
-    if (std::exchange(state_->awaiting_readable, true)) return;
-    state_->socket.async_wait(Native::wait_read, [state = state_](const boost::system::error_code& error) {
-        state->awaiting_readable = false;
-        if (error) return;  // closed by us
-        state->readable = true;
-        state->notify();
-    });
-}
-
-void Socket::await_writable() {
-    if (std::exchange(state_->awaiting_writable, true)) return;
-    state_->socket.async_wait(Native::wait_write, [state = state_](const boost::system::error_code& error) {
-        state->awaiting_writable = false;
-        if (error) return;
-        state->writable = true;
-        state->notify();
-    });
-}
-
 IoResult Socket::read(std::span<char> into) {
-    if (!state_->readable) {
-        await_readable();
-        return {0, IoStatus::would_block, 0};
-    }
-    const ssize_t n = ::recv(state_->socket.native_handle(), into.data(), into.size(), 0);
+    if (!state_->readable) return {0, IoStatus::would_block, 0};
+    const ssize_t n = ::recv(state_->descriptor, into.data(), into.size(), 0);
     if (n == 0) return {0, IoStatus::closed, 0};
     const auto bytes = n > 0 ? static_cast<std::size_t>(n) : 0;
     const IoResult result = n > 0 ? IoResult{bytes, IoStatus::ok, 0} : failed(errno);
-    if (result.status == IoStatus::would_block || bytes < into.size()) state_->readable = false;
-    if (result.status == IoStatus::would_block) await_readable();
+    // A hang-up that epoll has told of already will not be told of again.
+    if (result.status == IoStatus::would_block || (bytes < into.size() && !state_->hung_up))
+        state_->readable = false;
     return result;
 }
 
 IoResult Socket::write(std::string_view first, std::string_view second) {
-    if (!state_->writable) {
-        await_writable();
-        return {0, IoStatus::would_block, 0};
-    }
+    if (!state_->writable) return {0, IoStatus::would_block, 0};
     std::array<iovec, 2> parts{iovec{const_cast<char*>(first.data()), first.size()},
                                iovec{const_cast<char*>(second.data()), second.size()}};
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = second.empty() ? 1 : 2;
-    const ssize_t n = ::sendmsg(state_->socket.native_handle(), &message, MSG_NOSIGNAL);
+    const ssize_t n = ::sendmsg(state_->descriptor, &message, MSG_NOSIGNAL);
     const auto bytes = n >= 0 ? static_cast<std::size_t>(n) : 0;
     const IoResult result = n >= 0 ? IoResult{bytes, IoStatus::ok, 0} : failed(errno);
-    if (result.status != IoStatus::broken && bytes < first.size() + second.size()) {
-        state_->writable = false;
-        await_writable();
-    }
+    if (result.status != IoStatus::broken && bytes < first.size() + second.size()) state_->writable = false;
     return result;
-}
-
-void Socket::connect(const Endpoint& endpoint) {
-    boost::system::error_code error;
-    if (!state_->socket.is_open()) state_->socket.open(endpoint.protocol(), error);
-    if (error) {
-        state_->connect_result = error.value();
-        return;
-    }
-    state_->connect_result.reset();
-    state_->socket.async_connect(endpoint, [state = state_](const boost::system::error_code& outcome) {
-        if (outcome == asio::error::operation_aborted) return;
-        if (!outcome) set_up(state->socket);
-        state->connect_result = outcome.value();
-        state->notify();
-    });
 }
 
 std::optional<int> Socket::connect_result() const {
@@ -145,34 +147,30 @@ std::optional<int> Socket::connect_result() const {
 
 bool Socket::disturbed() {
     char byte = 0;
-    const ssize_t n = ::recv(state_->socket.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    const ssize_t n = ::recv(state_->descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
 bool Socket::peer_closed() const {
-    pollfd look{state_->socket.native_handle(), POLLRDHUP, 0};
-    return ::poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+    return state_->hung_up;
 }
 
 void Socket::shutdown_write() {
-    boost::system::error_code ignored;
-    state_->socket.shutdown(Native::shutdown_send, ignored);
+    ::shutdown(state_->descriptor, SHUT_WR);
 }
 
 void Socket::reset() {
-    boost::system::error_code ignored;
-    state_->socket.set_option(asio::socket_base::linger(true, 0), ignored);
+    const linger at_once{1, 0};
+    ::setsockopt(state_->descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     close();
 }
 
 void Socket::close() {
-    boost::system::error_code ignored;
-    state_->waker.reset();
-    state_->socket.close(ignored);
+    state_->close();
 }
 
 bool Socket::is_open() const {
-    return state_ && state_->socket.is_open();
+    return state_ && state_->descriptor >= 0;
 }
 
 }  // namespace noren::proxy::net

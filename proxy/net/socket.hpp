@@ -14,8 +14,8 @@
 
 namespace noren::proxy::net {
 
-using Native = asio::generic::stream_protocol::socket;
-using Endpoint = asio::generic::stream_protocol::endpoint;
+/// An address of any family.
+using Endpoint = boost::asio::generic::stream_protocol::endpoint;
 
 enum class IoStatus : unsigned char {
     ok,
@@ -33,9 +33,12 @@ struct IoResult {
 /// Movable owner; closes on destruction. The worker's thread only.
 class Socket {
   public:
-    explicit Socket(Native socket);
+    /// Takes over a connected descriptor.
+    Socket(Loop& loop, int descriptor);
+    /// Starts connecting; connect_result() tells how that ended.
+    Socket(Loop& loop, const Endpoint& endpoint, const Waker& waker);
     ~Socket();
-    Socket(Socket&&) noexcept = default;
+    Socket(Socket&&) noexcept;
     Socket& operator=(Socket&& other) noexcept;
 
     /// Who is woken; a pooled connection has none.
@@ -49,8 +52,7 @@ class Socket {
     /// At most one send of the two parts together; may be partial.
     IoResult write(std::string_view first, std::string_view second = {});
 
-    /// Starts connecting; connect_result() is empty until it has ended (0 = connected, else errno).
-    void connect(const Endpoint& endpoint);
+    /// Empty while it still connects; 0 = connected, else errno.
     std::optional<int> connect_result() const;
 
     /// True if the peer has closed, or sent something nobody asked for, while the connection was idle.
@@ -67,9 +69,7 @@ class Socket {
 
   private:
     struct State;
-    void await_readable();
-    void await_writable();
-    std::shared_ptr<State> state_;
+    std::unique_ptr<State> state_;
 };
 
 }  // namespace noren::proxy::net

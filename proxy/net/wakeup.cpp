@@ -1,54 +1,46 @@
 #include "proxy/net/wakeup.hpp"
 
-#include <optional>
 #include <utility>
-
-#include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 namespace noren::proxy::net {
 
 struct Waker::State {
-    using Waiter = asio::async_result<asio::use_awaitable_t<>, void()>::handler_type;
-
-    explicit State(asio::io_context& context) : io(context), timer(context) {}
+    explicit State(Loop& l) : loop(l), timer(l, [this] { timer_fired(); }) {}
 
     void notify() {
         notified = true;
         resume();
     }
 
+    /// The last touch: the sleeper may end, and take this with it.
     void resume() {
-        if (!waiter) return;
-        Waiter handler = std::move(*waiter);
-        waiter.reset();
-        std::move(handler)();
+        if (sleeper) std::exchange(sleeper, nullptr).resume();
     }
 
     /// A deadline that only moves away, as it does with every token, costs a store: the timer is left to fire
     /// at the old time and is set anew then. Only an earlier deadline touches the timer at once.
-    static void arm(const std::shared_ptr<State>& self) {
-        if (self->armed <= self->deadline || self->deadline == k_never) return;
-        self->armed = self->deadline;
-        self->timer.expires_at(self->deadline);
-        self->timer.async_wait([self](const boost::system::error_code& error) {
-            if (error) return;  // set anew, or the connection is gone
-            self->armed = k_never;
-            if (self->waiter && Clock::now() >= self->deadline) {
-                self->resume();
-            } else {
-                arm(self);
-            }
-        });
+    void arm() {
+        if (armed <= deadline || deadline == k_never) return;
+        armed = deadline;
+        timer.set(deadline);
     }
 
-    asio::io_context& io;
-    asio::steady_timer timer;
+    void timer_fired() {
+        armed = k_never;
+        if (sleeper && Clock::now() >= deadline) {
+            resume();
+        } else {
+            arm();
+        }
+    }
+
+    Loop& loop;
+    Timer timer;
     TimePoint deadline = k_never;  ///< of the present wait
     TimePoint armed = k_never;     ///< when the timer fires, at the latest; k_never: not set
     bool notified = false;
-    std::optional<Waiter> waiter;
+    bool over = false;  ///< the sleeper's side is gone
+    std::coroutine_handle<> sleeper;
 };
 
 void Waker::notify() const {
@@ -56,26 +48,35 @@ void Waker::notify() const {
 }
 
 void Waker::post() const {
-    asio::post(state_->io, [state = state_] { state->notify(); });
+    state_->loop.post([state = state_] {
+        if (!state->over) state->notify();
+    });
 }
 
-Wakeup::Wakeup(asio::io_context& io) : waker_(std::make_shared<Waker::State>(io)) {}
+Wakeup::Wakeup(Loop& loop) : waker_(std::make_shared<Waker::State>(loop)) {}
 
 Wakeup::~Wakeup() {
     waker_.state_->timer.cancel();
+    waker_.state_->over = true;
 }
 
-asio::awaitable<void> Wakeup::wait(TimePoint deadline) {
-    Waker::State* state = waker_.state_.get();
-    state->deadline = deadline;
-    if (!std::exchange(state->notified, false)) {
-        Waker::State::arm(waker_.state_);
-        co_await asio::async_initiate<const asio::use_awaitable_t<>, void()>(
-            [state](auto&& handler) { state->waiter.emplace(std::forward<decltype(handler)>(handler)); },
-            asio::use_awaitable);
-        state->notified = false;
-    }
-    state->deadline = k_never;
+Wakeup::Sleep Wakeup::wait(TimePoint deadline) {
+    return {*waker_.state_, deadline};
+}
+
+bool Wakeup::Sleep::await_ready() const noexcept {
+    return state_->notified;
+}
+
+void Wakeup::Sleep::await_suspend(std::coroutine_handle<> sleeper) const {
+    state_->deadline = deadline_;
+    state_->sleeper = sleeper;
+    state_->arm();
+}
+
+void Wakeup::Sleep::await_resume() const noexcept {
+    state_->notified = false;
+    state_->deadline = k_never;
 }
 
 }  // namespace noren::proxy::net

@@ -1,6 +1,5 @@
 #include "proxy/upstream/dial.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -9,17 +8,11 @@
 
 namespace noren::proxy::upstream {
 
+namespace asio = boost::asio;
 using asio::ip::tcp;
 
-struct Dial::Lookup {
-    explicit Lookup(asio::io_context& io) : resolver(io) {}
-    tcp::resolver resolver;
-    bool done = false;
-    std::vector<net::Endpoint> found;
-};
-
-Dial::Dial(asio::io_context& io, const config::Endpoint& target, const net::Waker& waker)
-    : io_(io), waker_(waker) {
+Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target, const net::Waker& waker)
+    : loop_(loop), waker_(waker) {
     if (target.is_unix()) {
         // A path too long for sockaddr_un is refused by the config already; here it would throw.
         untried_.emplace_back(asio::local::stream_protocol::endpoint(target.path));
@@ -33,28 +26,19 @@ Dial::Dial(asio::io_context& io, const config::Endpoint& target, const net::Wake
         try_next();
         return;
     }
-    lookup_ = std::make_shared<Lookup>(io);
-    lookup_->resolver.async_resolve(target.host, std::to_string(target.port), tcp::resolver::numeric_service,
-                                    [lookup = lookup_, waker](const boost::system::error_code& error,
-                                                              const tcp::resolver::results_type& results) {
-                                        if (error == asio::error::operation_aborted) return;
-                                        lookup->done = true;
-                                        for (const auto& result : results)
-                                            lookup->found.emplace_back(result.endpoint());
-                                        waker.notify();
-                                    });
-}
-
-Dial::~Dial() {
-    if (lookup_) lookup_->resolver.cancel();
+    lookup_ = std::make_shared<Lookup>();
+    resolver.resolve(target.host, target.port, loop,
+                     [lookup = lookup_, waker](const std::vector<net::Endpoint>& addresses) {
+                         lookup->done = true;
+                         lookup->found = addresses;
+                         waker.post();
+                     });
 }
 
 void Dial::try_next() {
     const net::Endpoint endpoint = untried_.front();
     untried_.erase(untried_.begin());
-    socket_.emplace(net::Native(io_));
-    socket_->wake(waker_);
-    socket_->connect(endpoint);
+    socket_.emplace(loop_, endpoint, waker_);
 }
 
 std::optional<int> Dial::poll() {

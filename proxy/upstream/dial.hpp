@@ -3,21 +3,18 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "config/address.hpp"
 #include "proxy/net/socket.hpp"
+#include "proxy/upstream/resolver.hpp"
 
 namespace noren::proxy::upstream {
-
-namespace asio = boost::asio;
 
 /// One attempt. Start it, sleep, look at it again whenever woken. Dropping it abandons the attempt.
 class Dial {
   public:
-    Dial(asio::io_context& io, const config::Endpoint& target, const net::Waker& waker);
-    ~Dial();
+    Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target, const net::Waker& waker);
 
     /// Moves on; empty while it still runs, then an errno-like code, 0 = connected.
     std::optional<int> poll();
@@ -26,15 +23,17 @@ class Dial {
     net::Socket take();
 
   private:
-    struct Lookup;
+    struct Lookup {
+        bool done = false;
+        std::vector<net::Endpoint> found;
+    };
     void try_next();
 
-    asio::io_context& io_;
+    net::Loop& loop_;
     net::Waker waker_;
-    std::shared_ptr<Lookup> lookup_;  ///< shared with the resolver's handler, which may come too late
+    std::shared_ptr<Lookup> lookup_;  ///< shared with the resolver's answer, which may come too late
     std::vector<net::Endpoint> untried_;
     std::optional<net::Socket> socket_;
-    int last_error_ = 0;
 };
 
 }  // namespace noren::proxy::upstream

@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
 
-#include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include "proxy/http/head.hpp"
 #include "proxy/net/outbox.hpp"
 #include "proxy/net/socket.hpp"
+#include "proxy/net/task.hpp"
 #include "proxy/net/wakeup.hpp"
 #include "proxy/upstream/dial.hpp"
 
@@ -67,42 +62,40 @@ Finding judge_answer(std::string_view head) {
 }  // namespace
 
 struct HealthProbe::State {
-    State(asio::io_context& context, const config::Endpoint& e, const config::Upstream& s,
+    State(net::Loop& l, Resolver& r, const config::Endpoint& e, const config::Upstream& s,
           std::atomic<bool>& u, OnChange changed)
-        : io(context),
-          engine(e),
-          settings(s),
-          up(u),
-          on_change(std::move(changed)),
-          pause(context),
-          wakeup(context) {}
+        : loop(l), resolver(r), engine(e), settings(s), up(u), on_change(std::move(changed)), wakeup(l) {}
 
     bool probing() const { return settings.health_interval.count() > 0; }
-    asio::awaitable<Finding> connect(std::optional<net::Socket>& socket, TimePoint deadline);
-    asio::awaitable<Finding> ask(net::Socket& socket, TimePoint deadline);
-    asio::awaitable<Finding> probe();
+    net::Task<Finding> connect(std::optional<net::Socket>& socket, TimePoint deadline);
+    net::Task<Finding> ask(net::Socket& socket, TimePoint deadline);
+    net::Task<Finding> probe();
+    net::Task<> keep_probing();
+    net::Task<> pause(TimePoint until);
     void take_in(const Finding& finding);
     std::chrono::milliseconds pause_after(const Finding& finding) const;
 
-    asio::io_context& io;
+    net::Loop& loop;
+    Resolver& resolver;
     const config::Endpoint engine;
     config::Upstream settings;
     std::atomic<bool>& up;
     const OnChange on_change;
-    asio::steady_timer pause;
     net::Wakeup wakeup;
-    std::string last_error;
     int slow_in_a_row = 0;
     bool first = true;
-    bool stopping = false;
+    bool settings_changed = false;
+    mutable std::mutex error_mutex;
+    std::string last_error;
+    std::optional<net::Task<>> task;
 };
 
 /// "up" here: connected.
-asio::awaitable<Finding> HealthProbe::State::connect(std::optional<net::Socket>& socket, TimePoint deadline) {
-    Dial dial(io, engine, wakeup.waker());
+net::Task<Finding> HealthProbe::State::connect(std::optional<net::Socket>& socket, TimePoint deadline) {
+    Dial dial(loop, resolver, engine, wakeup.waker());
     std::optional<int> outcome;
     while (!(outcome = dial.poll())) {
-        if (stopping || Clock::now() >= deadline) co_return slow();
+        if (Clock::now() >= deadline) co_return slow();
         co_await wakeup.wait(deadline);
     }
     if (*outcome != 0) co_return failed("cannot connect: " + std::generic_category().message(*outcome));
@@ -110,14 +103,14 @@ asio::awaitable<Finding> HealthProbe::State::connect(std::optional<net::Socket>&
     co_return Finding{true, false, {}};
 }
 
-asio::awaitable<Finding> HealthProbe::State::ask(net::Socket& socket, TimePoint deadline) {
+net::Task<Finding> HealthProbe::State::ask(net::Socket& socket, TimePoint deadline) {
     socket.wake(wakeup.waker());
     net::Outbox out(socket);
     out.send(request_for(engine, settings.health_path));
     std::array<char, 4096> buffer;
     std::string head;
     while (head.find("\r\n") == std::string::npos && head.size() < buffer.size()) {
-        if (stopping || Clock::now() >= deadline) co_return slow();
+        if (Clock::now() >= deadline) co_return slow();
         const bool sound = out.flush();
         const net::IoResult read = socket.read(buffer);
         head.append(buffer.data(), read.bytes);
@@ -128,7 +121,7 @@ asio::awaitable<Finding> HealthProbe::State::ask(net::Socket& socket, TimePoint 
     co_return judge_answer(head);
 }
 
-asio::awaitable<Finding> HealthProbe::State::probe() {
+net::Task<Finding> HealthProbe::State::probe() {
     const TimePoint deadline = Clock::now() + settings.health_timeout;
     std::optional<net::Socket> socket;
     Finding finding = co_await connect(socket, deadline);
@@ -138,12 +131,15 @@ asio::awaitable<Finding> HealthProbe::State::probe() {
 
 void HealthProbe::State::take_in(const Finding& finding) {
     slow_in_a_row = finding.slow ? slow_in_a_row + 1 : 0;
-    last_error = finding.why;
+    {
+        const std::lock_guard lock(error_mutex);
+        last_error = finding.why;
+    }
     const bool was_up = up.load();
     const bool only_slow = finding.slow && was_up && slow_in_a_row <= k_slow_probes_allowed;
     const bool is_up = finding.up || only_slow;
     up.store(is_up);
-    if ((std::exchange(first, false) || is_up != was_up) && on_change) on_change(is_up, last_error);
+    if ((std::exchange(first, false) || is_up != was_up) && on_change) on_change(is_up, finding.why);
 }
 
 std::chrono::milliseconds HealthProbe::State::pause_after(const Finding& finding) const {
@@ -151,20 +147,23 @@ std::chrono::milliseconds HealthProbe::State::pause_after(const Finding& finding
     return finding.up ? settings.health_interval : std::min(settings.health_interval, k_interval_while_down);
 }
 
-namespace {
+/// Until it is time, or a reload wants something else.
+net::Task<> HealthProbe::State::pause(TimePoint until) {
+    settings_changed = false;
+    while (!settings_changed && Clock::now() < until)
+        co_await wakeup.wait(until);
+}
 
-template <typename State>
-asio::awaitable<void> keep_probing(std::shared_ptr<State> state) {
-    while (!state->stopping) {
+net::Task<> HealthProbe::State::keep_probing() {
+    for (;;) {
         Finding finding{true, false, {}};
-        if (state->probing()) finding = co_await state->probe();
-        if (state->stopping) co_return;
-        state->take_in(finding);
-        state->pause.expires_after(state->pause_after(finding));
-        boost::system::error_code error;
-        co_await state->pause.async_wait(asio::redirect_error(asio::use_awaitable, error));
+        if (probing()) finding = co_await probe();
+        take_in(finding);
+        co_await pause(Clock::now() + pause_after(finding));
     }
 }
+
+namespace {
 
 bool same_probing(const config::Upstream& a, const config::Upstream& b) {
     return a.health_path == b.health_path && a.health_interval == b.health_interval &&
@@ -173,32 +172,32 @@ bool same_probing(const config::Upstream& a, const config::Upstream& b) {
 
 }  // namespace
 
-HealthProbe::HealthProbe(asio::io_context& io, const config::Endpoint& engine,
+HealthProbe::HealthProbe(net::Loop& loop, Resolver& resolver, const config::Endpoint& engine,
                          const config::Upstream& settings, std::atomic<bool>& up, OnChange on_change)
-    : state_(std::make_shared<State>(io, engine, settings, up, std::move(on_change))) {}
+    : state_(std::make_shared<State>(loop, resolver, engine, settings, up, std::move(on_change))) {}
 
 HealthProbe::~HealthProbe() {
-    stop();
+    state_->task.reset();
 }
 
 void HealthProbe::start() {
-    auto probing = keep_probing(state_);
-    asio::co_spawn(state_->io, std::move(probing), asio::detached);
-}
-
-void HealthProbe::stop() {
-    if (std::exchange(state_->stopping, true)) return;
-    state_->pause.cancel();
-    state_->wakeup.waker().notify();
+    state_->loop.post([state = state_] {
+        state->task.emplace(state->keep_probing());
+        state->task->start();
+    });
 }
 
 void HealthProbe::set(const config::Upstream& settings) {
-    const bool same = same_probing(state_->settings, settings);
-    state_->settings = settings;
-    if (!same) state_->pause.cancel();
+    state_->loop.post([state = state_, settings] {
+        if (same_probing(state->settings, settings)) return;
+        state->settings = settings;
+        state->settings_changed = true;
+        state->wakeup.waker().notify();
+    });
 }
 
-const std::string& HealthProbe::last_error() const {
+std::string HealthProbe::last_error() const {
+    const std::lock_guard lock(state_->error_mutex);
     return state_->last_error;
 }
 

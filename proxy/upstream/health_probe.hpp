@@ -7,35 +7,34 @@
 #include <string>
 #include <string_view>
 
-#include <boost/asio/io_context.hpp>
-
 #include "config/address.hpp"
 #include "config/config.hpp"
+#include "proxy/net/loop.hpp"
+#include "proxy/upstream/resolver.hpp"
 
 namespace noren::proxy::upstream {
 
-namespace asio = boost::asio;
-
-/// Runs on the ops thread's io_context. "Up": any answer below 500 to the last probe. An engine that is still
-/// loading its model refuses connections or answers 503, and is down at once; one that is only slow to answer
-/// is down after the third time in a row, as a busy engine often serves its health page from the loop that is
-/// busy, and taking it out of service would send its load to the next one.
+/// Runs on a worker's loop, with the sockets that exchanges use. "Up": any answer below 500 to the last
+/// probe. An engine that is still loading its model refuses connections or answers 503, and is down at once;
+/// one that is only slow to answer is down after the third time in a row, as a busy engine often serves its
+/// health page from the loop that is busy, and taking it out of service would send its load to the next one.
 class HealthProbe {
   public:
-    /// Called with the first finding and each change after it; why is empty when up.
+    /// Called with the first finding and each change after it, on the loop's thread; why is empty when up.
     using OnChange = std::function<void(bool up, std::string_view why)>;
 
     /// up is written by the probe alone.
-    HealthProbe(asio::io_context& io, const config::Endpoint& engine, const config::Upstream& settings,
-                std::atomic<bool>& up, OnChange on_change = {});
+    HealthProbe(net::Loop& loop, Resolver& resolver, const config::Endpoint& engine,
+                const config::Upstream& settings, std::atomic<bool>& up, OnChange on_change = {});
+    /// While the loop does not run, or on its thread.
     ~HealthProbe();
 
+    // --- any thread
     void start();
-    void stop();
     /// Taken over by a probe at once, so that no old interval has to pass first.
     void set(const config::Upstream& settings);
     /// Why the last probe was not answered as it should; empty: it was.
-    const std::string& last_error() const;
+    std::string last_error() const;
 
   private:
     struct State;

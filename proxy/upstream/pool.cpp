@@ -23,7 +23,8 @@ void Lease::give_back() {
     pool->keep(std::move(socket_));
 }
 
-Pool::Pool(asio::io_context& io, Duration idle_timeout) : timer_(io), idle_timeout_(idle_timeout) {}
+Pool::Pool(net::Loop& loop, Duration idle_timeout)
+    : timer_(loop, [this] { reap(); }), idle_timeout_(idle_timeout) {}
 
 std::optional<Lease> Pool::take() {
     const TimePoint oldest = Clock::now() - idle_timeout_;
@@ -51,10 +52,7 @@ void Pool::keep(net::Socket socket) {
 
 void Pool::reap_later() {
     reaping_ = true;
-    timer_.expires_at(idle_.front().since + idle_timeout_);
-    timer_.async_wait([this](const boost::system::error_code& error) {
-        if (!error) reap();
-    });
+    timer_.set(idle_.front().since + idle_timeout_);
 }
 
 void Pool::reap() {

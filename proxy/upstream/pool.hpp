@@ -6,13 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include <boost/asio/steady_timer.hpp>
-
 #include "proxy/net/socket.hpp"
 
 namespace noren::proxy::upstream {
 
-namespace asio = boost::asio;
 using metrics::Clock;
 using metrics::Duration;
 using metrics::TimePoint;
@@ -44,7 +41,7 @@ class Lease {
 /// once: a smaller pool would use up local ports under load.
 class Pool {
   public:
-    Pool(asio::io_context& io, Duration idle_timeout);
+    Pool(net::Loop& loop, Duration idle_timeout);
 
     /// The most recently used idle connection that is still sound.
     std::optional<Lease> take();
@@ -67,7 +64,7 @@ class Pool {
     void reap_later();
     void publish();
 
-    asio::steady_timer timer_;
+    net::Timer timer_;
     Duration idle_timeout_;
     std::vector<Idle> idle_;  ///< oldest first
     bool reaping_ = false;

@@ -71,6 +71,12 @@ TEST_CASE("end to end: cap 1, queue 2, 50 arrivals: 1 runs, 2 wait, 47 are told 
     CHECK(noren.metric("noren_running_requests") == 0);
     CHECK(noren.metric("noren_queued_requests") == 0);
     CHECK(engine.counters().most_active == 1);
+    // Who was refused has a model all the same.
+    int told = 0;
+    for (const std::string& line : noren.access_log())
+        told += line.find("\"status\":429,") != std::string::npos &&
+                line.find("\"model\":\"m\"") != std::string::npos;
+    CHECK(told == 47);
 }
 
 TEST_CASE("a waiting request runs when its turn comes, and what is not generating never waits") {

@@ -11,16 +11,10 @@
 
 namespace {
 
+using test::chunk;
 using test::Listener;
 using test::NorenUnderTest;
 using test::Peer;
-
-std::string chunk(const std::string& data) {
-    std::string size;
-    for (std::size_t n = data.size(); n > 0; n /= 16)
-        size.insert(size.begin(), "0123456789abcdef"[n % 16]);
-    return size + "\r\n" + data + "\r\n";
-}
 
 struct Body {
     std::string name, fields;

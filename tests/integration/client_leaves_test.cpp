@@ -145,6 +145,51 @@ TEST_CASE("a client leaves while noren is connecting") {
     expect_left(noren, "connect");
 }
 
+TEST_CASE("a client that closes at the end marker has its whole answer") {
+    test::Listener engine;
+    NorenUnderTest noren(engine.url());
+    Peer client = Peer::connect(noren.port());
+    client.send(chat());
+    Peer upstream = engine.accept();
+    upstream.receive_until("\"x\"}]}");
+    const std::string event = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
+    const bool whole = GENERATE(true, false);
+    const std::string end = whole ? "data: [DONE]\n\n" : event;
+    upstream.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n" +
+                  test::chunk(event) + test::chunk(end));
+    client.receive_until(test::chunk(end));
+    client.close();  // the last chunk has not come yet
+    CHECK(noren.reaches("noren_inflight_requests", 0));
+    const std::string outcome = whole ? "ok" : "client_closed";
+    CHECK(noren.metric(
+              "noren_requests_total{code=\"200\",endpoint=\"chat_completions\",model=\"m\",outcome=\"" +
+              outcome + "\"}") == 1);
+    CHECK(noren.metric("noren_client_disconnects_total{phase=\"decode\"}") == (whole ? 0 : 1));
+}
+
+TEST_CASE("the engine has seen the end of one request before the next one reaches it") {
+    test::Listener engine;
+    NorenUnderTest noren(engine.url(), [](auto& config) {
+        config.admission.max_concurrency = 1;
+        config.workers = 2;
+    });
+    Peer running = Peer::connect(noren.port());
+    running.send(chat());
+    Peer upstream = engine.accept();
+    for (int i = 0; i < 300; ++i) {
+        Peer waiting = Peer::connect(noren.port());  // on this worker or on the other
+        waiting.send(chat());
+        REQUIRE(noren.reaches("noren_queued_requests", 1));
+        upstream.receive_until("\"x\"}]}");
+        running.close();
+        Peer next = engine.accept();
+        REQUIRE_FALSE(upstream.is_silent_for(0));
+        REQUIRE(upstream.receive().empty());
+        running = std::move(waiting);
+        upstream = std::move(next);
+    }
+}
+
 TEST_CASE("10,000 random leaves end with every gauge at 0") {
     sim::Options options;
     options.lone = sim::Pace{3ms, 1ms, true};

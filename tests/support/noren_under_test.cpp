@@ -208,6 +208,12 @@ std::string get(std::uint16_t port, const std::string& target) {
     return end == std::string::npos ? std::string() : all.substr(end + 4);
 }
 
+std::string chunk(std::string_view data) {
+    std::ostringstream framed;
+    framed << std::hex << data.size() << "\r\n" << data << "\r\n";
+    return framed.str();
+}
+
 std::string post_request(const std::string& target, const std::string& body,
                          const std::string& extra_fields) {
     return "POST " + target + " HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n" + extra_fields +

@@ -36,6 +36,8 @@ class NorenUnderTest {
     bool reaches(const std::string& series, double value) const;
     /// The access log so far. Stops the server first, so that it is whole.
     std::vector<std::string> access_log();
+    /// As SIGTERM does: drain, then end.
+    void terminate() { app_->terminate(); }
     void stop();
 
   private:
@@ -97,6 +99,9 @@ class Listener {
 
 /// GET over a connection of its own; the body.
 std::string get(std::uint16_t port, const std::string& target);
+
+/// One chunk of a chunked body, as plain as can be.
+std::string chunk(std::string_view data);
 
 std::string post_request(const std::string& target, const std::string& body,
                          const std::string& extra_fields = "");

@@ -23,7 +23,7 @@ config::Config all_different() {
         "downstream: {buffer: 20000, stall_timeout: 0, request_buffer: 1MiB, max_head: 9KiB, max_fields: 16, "
         "max_body: 0, max_connections: 1}\n"
         "timeouts: {head: 1h, body_idle: 0, keep_alive: 0, connect: 10ms, first_byte: 0, upstream_idle: 0, "
-        "total: 24h}\n"
+        "tunnel_idle: 0, total: 24h}\n"
         "ops: {listen: '127.0.0.1:0'}\ncontrol: {socket: ''}\ndrain: {lame_duck: 0, timeout: 0}\n"
         "log: {level: off, access: off}\n"
         "metrics: {max_models: 20, models: [plain, 'org/name:tag', '7', 'null', 'yes', ' space', '- x', 'a: "

@@ -33,6 +33,7 @@ const std::vector<Expected> k_expected = {
     {Reason::queue_timeout, "queue_timeout", 429, Outcome::rejected},
     {Reason::draining, "draining", 503, Outcome::rejected},
     {Reason::total_timeout, "total_timeout", 504, Outcome::timeout},
+    {Reason::tunnel_timeout, "tunnel_timeout", 504, Outcome::timeout},
     {Reason::upstream_connect, "upstream_connect", 502, Outcome::upstream_error},
     {Reason::upstream_reset, "upstream_reset", 502, Outcome::upstream_error},
     {Reason::upstream_timeout, "upstream_timeout", 504, Outcome::timeout},

@@ -1,0 +1,265 @@
+// Both directions at once: the body to the engine, the answer to the client.
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+#include <variant>
+
+#include "proxy/admission/retry_after.hpp"
+#include "proxy/exchange.hpp"
+#include "proxy/http/forward.hpp"
+#include "proxy/http/upgrade.hpp"
+
+namespace noren::proxy {
+
+using metrics::Clock;
+using metrics::TimePoint;
+using net::IoStatus;
+
+namespace {
+
+// 100, 102 and 103 come a few times at most; an engine that sends them without end is broken.
+constexpr int k_max_interims = 16;
+
+bool is_idempotent(std::string_view method) {  // RFC 9110 9.2.2
+    constexpr std::array<std::string_view, 5> k_methods = {"GET", "HEAD", "OPTIONS", "PUT", "DELETE"};
+    return std::find(k_methods.begin(), k_methods.end(), method) != k_methods.end();
+}
+
+}  // namespace
+
+net::Task<Exchange::Verdict> Exchange::relay() {
+    for (;;) {
+        if (Verdict failure = pump_upload()) co_return failure;
+        if (Verdict failure = pump_answer()) co_return failure;
+        if (tunnelling_) {
+            Verdict end = co_await tunnel();
+            co_return end;
+        }
+        if (lease_ == std::nullopt && !answer_whole_) {  // a dead reused connection: once more on a new one
+            if (Verdict failure = co_await connect()) co_return failure;
+            continue;
+        }
+        if (answer_whole_ && down_.out.empty()) co_return std::nullopt;
+        if (Verdict failure = watch_client()) co_return failure;
+        const Due due = next_due();
+        if (Verdict failure = expired(due)) co_return failure;
+        co_await down_.wakeup.wait(due.at);
+    }
+}
+
+/// Client to engine, as far as the client has sent and the engine takes.
+Exchange::Verdict Exchange::pump_upload() {
+    if (answer_whole_ || sent_ || !up_) return std::nullopt;
+    if (!up_->flush()) upload_stopped_ = true;  // it may have answered all the same: reading will tell
+    while (!upload_stopped_ && up_->empty() && !body_.done()) {
+        if (down_.in.empty()) {
+            if (Verdict failure = watch_client()) return failure;
+            if (down_.in.empty()) return std::nullopt;
+        }
+        const auto step = body_.next(down_.in);
+        bytes_.from_client += step.payload.size();
+        asked_.feed(step.payload);
+        if (!step.wire.empty()) {
+            replayable_ = false;
+            held_ = {};
+            if (!up_->send(step.wire)) upload_stopped_ = true;
+            bytes_.to_upstream += step.payload.size();
+        }
+        down_.in.erase(0, step.consumed);
+        if (step.status == relay::RequestBody::Status::malformed)
+            return make_failure(Reason::bad_request, "the request body's chunks are malformed");
+        if (step.status == relay::RequestBody::Status::too_large)
+            return make_failure(Reason::body_too_large,
+                                "the request body is larger than downstream.max_body");
+    }
+    if (up_->written() != std::exchange(taken_seen_, up_->written())) engine_heard_ = Clock::now();
+    if (body_.done() && up_->empty() && !upload_stopped_) {
+        sent_ = true;
+        const TimePoint now = Clock::now();
+        engine_heard_ = now;
+        tell_what_is_asked();
+        meter_.sent(now);
+    }
+    return std::nullopt;
+}
+
+/// Engine to client, as far as the engine has sent and the client's buffer has room.
+Exchange::Verdict Exchange::pump_answer() {
+    down_.out.flush();
+    for (int reads = 0;;) {
+        if (down_.out.broken())
+            return make_failure(Reason::client_closed, "the client closed the connection");
+        if (answer_whole_ || tunnelling_ || !lease_) break;
+        const bool full = down_.out.waiting() >= settings_->config.downstream.buffer;
+        if (full) break;
+        if (++reads > k_reads_per_turn) {
+            down_.wakeup.waker().post();
+            break;
+        }
+        bool moved = false;
+        if (Verdict failure = read_answer(moved)) return failure;
+        if (!moved) break;
+    }
+    const TimePoint now = Clock::now();
+    if (down_.out.written() != std::exchange(written_seen_, down_.out.written()) || down_.out.empty())
+        client_took_ = now;
+    const bool stalled =
+        !down_.out.empty() && (answer_whole_ || down_.out.waiting() >= settings_->config.downstream.buffer);
+    if (stalled != std::exchange(stalled_, stalled)) stalled ? meter_.stalled(now) : meter_.resumed(now);
+    return std::nullopt;
+}
+
+/// One read from the engine and what follows from it.
+Exchange::Verdict Exchange::read_answer(bool& moved) {
+    const net::IoResult read = lease_->socket().read(worker_.scratch());
+    const TimePoint at = Clock::now();
+    switch (read.status) {
+        case IoStatus::would_block:
+            return std::nullopt;
+        case IoStatus::closed:
+            return engine_hung_up(true);
+        case IoStatus::broken:
+            return engine_hung_up(read.error == EPIPE);
+        case IoStatus::ok:
+            break;
+    }
+    moved = true;
+    engine_spoke_ = true;
+    engine_heard_ = at;
+    const std::string_view bytes(worker_.scratch().data(), read.bytes);
+    return answer_ ? take_body_bytes({}, bytes, at) : take_head_bytes(bytes, at);
+}
+
+Exchange::Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
+    answer_head_.append(bytes);
+    while (!answer_ && !tunnelling_) {
+        const auto found = scanner_.scan(answer_head_);
+        if (std::holds_alternative<std::monostate>(found)) return std::nullopt;
+        if (std::holds_alternative<http::HeadError>(found))
+            return make_failure(Reason::upstream_protocol, "the engine's answer is not valid HTTP");
+        const std::size_t size = std::get<std::size_t>(found);
+        const std::string text = answer_head_.substr(0, size);
+        answer_head_.erase(0, size);
+        scanner_ = http::HeadScanner(k_answer_head);
+        const auto parsed = http::parse_response_head(text);
+        const auto* head = std::get_if<http::ResponseHead>(&parsed);
+        if (!head) return make_failure(Reason::upstream_protocol, std::get<http::HeadError>(parsed).detail);
+        if (head->status == 101) return switch_protocols(*head);
+        if (head->status < 200) {
+            if (Verdict failure = take_interim(*head)) return failure;
+            continue;
+        }
+        const std::string rest = std::exchange(answer_head_, {});
+        return begin_answer(*head, rest, at);
+    }
+    return std::nullopt;
+}
+
+/// RFC 9110 15.2: any number of 1xx may come before the answer, none of them to an HTTP/1.0 client. A 100
+/// goes to those who asked.
+Exchange::Verdict Exchange::take_interim(const http::ResponseHead& head) {
+    if (++interims_ > k_max_interims)
+        return make_failure(Reason::upstream_protocol, "the engine sent too many 1xx");
+    const bool wanted = head_.minor >= 1 && (head.status != 100 || expects_continue_);
+    if (wanted) down_.out.send(http::interim_head(head));
+    return std::nullopt;
+}
+
+/// What came behind the 101 is of the new protocol already.
+Exchange::Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
+    const std::string_view protocol = http::accepted_upgrade(upgrade_offer_, head);
+    if (protocol.empty())
+        return make_failure(Reason::upstream_protocol, "the engine switched protocols unasked");
+    status_ = head.status;
+    tunnelling_ = true;
+    meter_.switched(protocol);
+    bytes_.from_upstream += answer_head_.size();
+    bytes_.to_client += answer_head_.size();
+    down_.out.send(http::switching_head(head, protocol, request_id_), std::exchange(answer_head_, {}));
+    return std::nullopt;
+}
+
+Exchange::Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view rest,
+                                         TimePoint at) {
+    const auto framed = http::response_framing(head, head_.method);
+    const auto* framing = std::get_if<http::Framing>(&framed);
+    if (!framing) return make_failure(Reason::upstream_protocol, std::get<http::HeadError>(framed).detail);
+    engine_keeps_alive_ =
+        http::keeps_alive(head.fields, head.minor) && framing->kind != http::BodyKind::until_close;
+
+    // An error before the whole request is there means the engine wants no more of it (RFC 9112 9.5).
+    if (!sent_ && head.status >= 400) upload_stopped_ = true;
+    const bool dechunk = framing->kind == http::BodyKind::chunked && head_.minor == 0;
+    http::Delivery delivery{dechunk ? http::Framing{http::BodyKind::until_close, 0} : *framing, true,
+                            head_.minor};
+    close_ends_body_ = delivery.framing.kind == http::BodyKind::until_close;
+    keep_alive_ = http::keeps_alive(head_.fields, head_.minor) && !close_ends_body_ && body_.done() &&
+                  !upload_stopped_ && worker_.stopping() == Stop::no;
+    delivery.keep_alive = keep_alive_;
+    meter_.answer_head(head.status, head.fields.value("content-type"), head.fields.value("content-encoding"),
+                       at);
+    answer_.emplace(*framing, dechunk);
+    status_ = head.status;
+    return take_body_bytes(http::downstream_head(head, delivery, request_id_), rest, at);
+}
+
+/// The token path: write what was read, then look at it. head: goes out in front, with the first bytes.
+Exchange::Verdict Exchange::take_body_bytes(std::string_view head, std::string_view bytes, TimePoint at) {
+    const relay::AnswerBody::Passed passed = answer_->pass(bytes);
+    if (!head.empty() || !passed.wire.empty()) {
+        head.empty() ? down_.out.send(passed.wire) : down_.out.send(head, passed.wire);
+    }
+    answer_->show(bytes, *this);
+    meter_.mark(at);
+    surplus_ = passed.consumed < bytes.size();
+    if (passed.status == relay::AnswerBody::Status::malformed)
+        return make_failure(Reason::upstream_protocol, "the engine's chunks are malformed");
+    if (passed.status == relay::AnswerBody::Status::done) answer_over(at);
+    return std::nullopt;
+}
+
+void Exchange::payload(std::string_view piece) noexcept {
+    bytes_.from_upstream += piece.size();
+    bytes_.to_client += piece.size();
+    meter_.body(piece);
+}
+
+/// orderly: by FIN, or by a reset that followed one.
+Exchange::Verdict Exchange::engine_hung_up(bool orderly) {
+    if (answer_ && orderly && answer_->at_close() == relay::AnswerBody::Status::done) {
+        engine_keeps_alive_ = false;
+        answer_over(Clock::now());
+        return std::nullopt;
+    }
+    if (may_retry(orderly)) {
+        retried_ = true;
+        up_.reset();
+        lease_.reset();
+        sent_ = upload_stopped_ = false;
+        return std::nullopt;
+    }
+    if (answer_) return make_failure(Reason::upstream_reset, "the engine broke its answer off");
+    return make_failure(Reason::upstream_reset, "the engine closed the connection without an answer");
+}
+
+/// Only a connection that has served before can have been closed by the engine's keep-alive timer just as the
+/// request was on its way. A FIN says so: the engine had nothing unread when it closed. A reset may hit a
+/// request at work, and what is not idempotent is then not sent twice (RFC 9110 9.2.2).
+bool Exchange::may_retry(bool orderly) const {
+    return lease_->reused() && !retried_ && !engine_spoke_ && replayable_ &&
+           (orderly || is_idempotent(head_.method));
+}
+
+/// The engine is done with this request: the next one may have its place, whether this client has read all or
+/// not.
+void Exchange::answer_over(TimePoint at) {
+    answer_whole_ = true;
+    if (permit_) worker_.services().retry_after.observe(at - admitted_at_);
+    if (engine_keeps_alive_ && sent_ && !surplus_) lease_->give_back();
+    leave_engine();
+    meter_.upstream_done(at);
+}
+
+}  // namespace noren::proxy

@@ -1,0 +1,155 @@
+#include "proxy/net/loop.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdint>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+namespace noren::proxy::net {
+namespace {
+
+/// Rounded up: a sleep that ends just before its time would be followed by another one of nothing.
+int milliseconds_until(TimePoint at) {
+    if (at == k_never) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(at - Clock::now()).count();
+    return static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
+}
+
+int checked(int descriptor) {
+    if (descriptor < 0) throw std::system_error(errno, std::generic_category(), "cannot make an event loop");
+    return descriptor;
+}
+
+}  // namespace
+
+void Timer::set(TimePoint at) {
+    if (!set_) {
+        place_ = loop_.timers_.emplace(at, this);
+        set_ = true;
+        return;
+    }
+    auto node = loop_.timers_.extract(place_);
+    node.key() = at;
+    place_ = loop_.timers_.insert(std::move(node));
+}
+
+void Timer::cancel() {
+    if (std::exchange(set_, false)) loop_.timers_.erase(place_);
+}
+
+Loop::Loop()
+    : epoll_(checked(::epoll_create1(EPOLL_CLOEXEC))), mail_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    epoll_event event{};
+    event.events = EPOLLIN;  // data.ptr empty: the mailbox
+    if (mail_ < 0 || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, mail_, &event) != 0) {
+        const int error = errno;
+        if (mail_ >= 0) ::close(mail_);
+        ::close(epoll_);
+        errno = error;
+        checked(-1);
+    }
+}
+
+Loop::~Loop() {
+    ::close(mail_);
+    ::close(epoll_);
+}
+
+void Loop::run() {
+    thread_ = std::this_thread::get_id();
+    while (!stopped_)
+        turn(k_never);
+}
+
+void Loop::turn(TimePoint until) {
+    thread_ = std::this_thread::get_id();
+    if (!timers_.empty()) until = std::min(until, timers_.begin()->first);
+    const int timeout = own_.empty() ? milliseconds_until(until) : 0;
+    const int count = ::epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), timeout);
+    reported_ = count > 0 ? static_cast<std::size_t>(count) : 0;
+    bool mail = false;
+    for (std::size_t i = 0; i < reported_; ++i) {
+        if (auto* watcher = static_cast<Watcher*>(events_[i].data.ptr)) {
+            watcher->ready(events_[i].events);
+        } else if (events_[i].events != 0) {
+            mail = true;
+        }
+    }
+    reported_ = 0;
+    if (mail || !own_.empty()) run_posted(mail);
+    run_due_timers();
+}
+
+void Loop::run_due_timers() {
+    if (timers_.empty()) return;
+    const TimePoint now = Clock::now();
+    while (!timers_.empty() && timers_.begin()->first <= now) {
+        Timer* timer = timers_.begin()->second;
+        timer->cancel();
+        const std::function<void()> expired = timer->expired_;  // which may be the end of the timer
+        expired();
+    }
+}
+
+void Loop::run_posted(bool mail) {
+    std::vector<std::function<void()>> tasks = std::exchange(own_, {});
+    std::uint64_t count = 0;
+    if (mail && ::read(mail_, &count, sizeof count) > 0) {
+        const std::lock_guard lock(mutex_);
+        std::move(posted_.begin(), posted_.end(), std::back_inserter(tasks));
+        posted_.clear();
+    }
+    for (const auto& task : tasks)
+        task();
+}
+
+void Loop::post(std::function<void()> task) {
+    if (std::this_thread::get_id() == thread_.load(std::memory_order_relaxed)) {
+        own_.push_back(std::move(task));
+        return;
+    }
+    bool first = false;
+    {
+        const std::lock_guard lock(mutex_);
+        first = posted_.empty();
+        posted_.push_back(std::move(task));
+    }
+    if (!first) return;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(mail_, &one, sizeof one);  // can only fail by being full
+}
+
+int Loop::watch(int descriptor, Watcher& watcher) {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    event.data.ptr = &watcher;
+    return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : errno;
+}
+
+int Loop::watch_shared(int descriptor, Watcher& watcher) {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLEXCLUSIVE;
+    event.data.ptr = &watcher;
+    return ::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) == 0 ? 0 : errno;
+}
+
+void Loop::unwatch(int descriptor) {
+    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
+}
+
+void Loop::forget(const Watcher& watcher) {
+    for (std::size_t i = 0; i < reported_; ++i) {
+        if (events_[i].data.ptr != &watcher) continue;
+        events_[i].data.ptr = nullptr;
+        events_[i].events = 0;
+    }
+}
+
+}  // namespace noren::proxy::net

@@ -1,0 +1,109 @@
+#pragma once
+// One thread's event loop: which descriptors are ready (epoll), what is due, and what other threads ask for.
+//
+// Not Asio's, on the workers: a descriptor is registered once, edge-triggered, for as long as it lives, where
+// Asio arms every wait for readiness with a system call of its own. On the token path that was one call in
+// four (tests/bench/README.md).
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "metrics/clock.hpp"
+
+namespace noren::proxy::net {
+
+using metrics::Clock;
+using metrics::TimePoint;
+
+inline constexpr TimePoint k_never = TimePoint::max();
+
+class Loop;
+
+/// Is told what epoll has to say of one descriptor. Stays where it is while it is watched.
+class Watcher {
+  public:
+    /// events: EPOLLIN and so on. May destroy the watcher.
+    virtual void ready(std::uint32_t events) = 0;
+
+  protected:
+    ~Watcher() = default;
+};
+
+/// A function to be called at a time. The loop's thread only; cancelled by its destructor.
+class Timer {
+  public:
+    Timer(Loop& loop, std::function<void()> expired) : loop_(loop), expired_(std::move(expired)) {}
+    ~Timer() { cancel(); }
+    Timer(const Timer&) = delete;
+    Timer& operator=(const Timer&) = delete;
+
+    /// Once, in place of any earlier time. Never before `at`, up to a millisecond after it.
+    void set(TimePoint at);
+    void cancel();
+
+  private:
+    friend class Loop;
+    using Queue = std::multimap<TimePoint, Timer*>;
+
+    Loop& loop_;
+    std::function<void()> expired_;
+    Queue::iterator place_;
+    bool set_ = false;
+};
+
+/// The thread's that runs it, but for post().
+class Loop {
+  public:
+    /// Throws std::system_error where there is no descriptor left.
+    Loop();
+    ~Loop();
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
+
+    /// Until stop().
+    void run();
+    void stop() { stopped_ = true; }
+
+    /// One turn: sleeps until something happens or `until`, and deals with it.
+    void turn(TimePoint until);
+
+    /// Calls the task in a later turn. Any thread, also before run() and after it (then never called).
+    void post(std::function<void()> task);
+
+    /// Edge-triggered, all directions, until the descriptor is closed. 0, or errno.
+    int watch(int descriptor, Watcher& watcher);
+    /// Level-triggered, for reading, one of several loops that share the descriptor.
+    int watch_shared(int descriptor, Watcher& watcher);
+    void unwatch(int descriptor);
+    /// Before the watcher goes: what epoll has said of it already is dropped.
+    void forget(const Watcher& watcher);
+
+  private:
+    friend class Timer;
+    struct Mailbox;
+
+    void run_due_timers();
+    void run_posted(bool mail);
+
+    int epoll_;
+    int mail_;  ///< an eventfd: something was posted
+    bool stopped_ = false;
+    std::array<epoll_event, 256> events_{};
+    std::size_t reported_ = 0;  ///< of events_, in the present turn
+    Timer::Queue timers_;
+    std::vector<std::function<void()>> own_;  ///< posted by the loop's own thread
+    std::atomic<std::thread::id> thread_;     ///< that runs it
+    std::mutex mutex_;
+    std::vector<std::function<void()>> posted_;  ///< ... by others
+};
+
+}  // namespace noren::proxy::net
