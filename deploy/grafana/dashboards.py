@@ -14,6 +14,7 @@ GOOD, WARN, BAD = "green", "orange", "red"
 FAILED = (f"""({rate("noren_failures_total", where='reason=~"upstream_.*|total_timeout|internal_error"')}"""
           f""" + {rate("noren_upstream_errors_total", where='reason=~"http_5xx|stream_error"')})""")
 ENDED = rate("noren_requests_total", where='endpoint!="passthrough"')
+STAGES = ("upload", "queue", "connect", "prefill", "decode", "stall")
 REFUSED = rate("noren_queue_rejections_total")
 TOKEN_RATE = rate("noren_output_tokens_total")
 
@@ -28,9 +29,9 @@ def service():
                    f"{REFUSED} / {ENDED}", "percentunit", [(0.01, WARN), (0.05, BAD)], 1, 3),
             number("TTFT p95", "Time to first token that 95 of 100 streamed answers stay below.",
                    quantile(0.95, "noren_time_to_first_token_seconds"), "s", [(2.5, WARN), (10, BAD)], width=3),
-            number("TPS per user", "Median decode speed of one stream.", quantile(0.5, "noren_request_output_tokens_per_second"),
+            number("Median TPS", "Decode speed that half of the streams exceed.", quantile(0.5, "noren_request_output_tokens_per_second"),
                    TOKENS, decimals=0, width=3),
-            number("Throughput", "Output tokens per second of all requests.", TOKEN_RATE, TOKENS, decimals=0, width=3),
+            number("Output tokens", "Output tokens per second of all requests.", TOKEN_RATE, TOKENS, decimals=0, width=3),
             number("Waiting", "Requests in noren's queue.", gauge("noren_queued_requests"), width=3),
             number("Engines up", "Share of the engines that answer their health probe.",
                    gauge("noren_upstream_up", operator="avg"), "percentunit", [(0, BAD), (1, GOOD)], width=3)]),
@@ -86,39 +87,44 @@ def service():
 
 
 def where_time_goes():
-    stage, requests = "noren_request_stage_seconds", rate("noren_request_stage_seconds_count", where='stage="queue"')
+    seconds = "noren_request_stage_seconds_sum"
+    requests = rate("noren_request_stage_seconds_count", where='stage="queue"')
+    in_stage = {stage: rate(seconds, where=f'stage="{stage}"') for stage in STAGES}
     queue, engine, noren = (mean(name) for name in ("noren_queue_wait_seconds", "noren_upstream_time_to_first_token_seconds",
                                                     "noren_proxy_overhead_seconds"))
     return dashboard("noren-time", "noren / Where the time goes",
                      "Where a request's time went. Stages, queue wait and overhead are of all models.", [
         ("Stages: at every moment a request is in exactly one", [
             graph("Mean request, by stage", "A slow answer is a queue, a prefill, a decode or a slow client (stall): the thick band says which.",
-                  {"{{stage}}": f"{rate(stage + '_sum', 'stage')} / on () group_left () {requests}"}, "s", 12, stack=True),
+                  {stage: f"{time} / {requests}" for stage, time in in_stage.items()}, "s", 12, stack=True),
             graph("Share of the time, by stage", "The same as parts of one.",
-                  {"{{stage}}": f"{rate(stage + '_sum', 'stage')} / on () group_left () {rate(stage + '_sum')}"},
-                  "percentunit", 12, stack=True, most=1),
+                  {stage: f"{time} / {rate(seconds)}" for stage, time in in_stage.items()}, "percentunit", 12, stack=True, most=1),
             graph("Stage p95", "Each stage by itself; percentiles do not add up.",
-                  {"{{stage}}": f"histogram_quantile(0.95, {rate(stage + '_bucket', 'le, stage')})"}, "s", 12),
+                  {stage: quantile(0.95, "noren_request_stage_seconds", f'stage="{stage}"') for stage in STAGES}, "s", 12),
             graph("Requests in each stage", "Request-seconds per second, so the mean number of requests that were in the stage (Little's law).",
-                  {"{{stage}}": rate(stage + "_sum", "stage")}, "short", 12, stack=True)]),
+                  in_stage, "short", 12, stack=True)]),
         ("Time to first token", [
             graph("Mean TTFT, split", "queue: noren's. engine: its own queue and prefill. noren: what noren adds. upload and connect: the rest.",
                   {"queue": queue, "engine": engine, "noren": noren,
                    "upload and connect": "clamp_min(" + " - ".join((mean("noren_time_to_first_token_seconds"), queue, engine, noren)) + ", 0)"},
-                  "s", 12, stack=True),
+                  "s", stack=True),
             graph("TTFT p95: client's and engine's", "Apart: the time is spent in front of the engine. Together: in the engine.",
                   {"client's": quantile(0.95, "noren_time_to_first_token_seconds"),
                    "engine's": quantile(0.95, "noren_upstream_time_to_first_token_seconds"),
-                   "queue wait": quantile(0.95, "noren_queue_wait_seconds")}, "s", 12)]),
+                   "queue wait": quantile(0.95, "noren_queue_wait_seconds")}, "s"),
+            graph("Time per output token", "After the first one, (t_last - t_first)/(N-1): the mean gap of each stream, 1/TPS.",
+                  percentiles("noren_time_per_output_token_seconds"), "s")]),
         ("Slow clients", [
+            graph("Held back now", "Running requests whose engine has to wait, because their client does not read.",
+                  {"held back": gauge("noren_stalled_requests"), "running": gauge("noren_running_requests")}, width=6),
             graph("Time lost on slow clients", "Share of all request time in which the engine's bytes were there and the client took none.",
-                  {"stall": f"""{rate(stage + "_sum", where='stage="stall"')} / {rate(stage + "_sum")}"""}, "percentunit", most=1),
+                  {"stall": f"{in_stage['stall']} / {rate(seconds)}"}, "percentunit", 6, most=1),
             graph("Requests that stalled", "Share of requests whose client kept noren waiting so long in all.",
                   {"over 0.5 s": above(0.5, "noren_write_stall_seconds"), "over 2.5 s": above(2.5, "noren_write_stall_seconds")},
-                  "percentunit"),
+                  "percentunit", 6),
             graph("Clients that left or were cut", "Left, by where the request was; cut after downstream.stall_timeout.",
                   {"left in {{phase}}": rate("noren_client_disconnects_total", "phase"),
-                   "cut": rate("noren_failures_total", where='reason="stall_timeout"')}, "reqps")]),
+                   "cut": rate("noren_failures_total", where='reason="stall_timeout"')}, "reqps", 6)]),
         ("Distributions", [
             heatmap("Time to first token", "A second band is a second kind of request, or a queue.", "noren_time_to_first_token_seconds"),
             heatmap("Inter-token latency", "A band far above the others is prefill of others in between, or preemption.",
@@ -161,7 +167,8 @@ def capacity():
             against("Speed of one stream against concurrency", "What each user pays for it.",
                     running, ("tokens per second of a stream", quantile(0.5, "noren_request_output_tokens_per_second")), TOKENS),
             graph("Throughput and speed of a stream", "The same over time: more running, more throughput, slower streams.",
-                  {"throughput": TOKEN_RATE, "one stream": quantile(0.5, "noren_request_output_tokens_per_second")}, TOKENS),
+                  {"throughput": TOKEN_RATE, "one stream (right)": quantile(0.5, "noren_request_output_tokens_per_second")}, TOKENS,
+                  right=("one stream (right)", TOKENS)),
             graph("TTFT p95", "In front of the engine (queue wait) and in it. A limit too high moves the wait into the engine.",
                   {"queue wait": quantile(0.95, "noren_queue_wait_seconds"),
                    "engine": quantile(0.95, "noren_upstream_time_to_first_token_seconds")}, "s"),
@@ -171,9 +178,9 @@ def capacity():
                   {"arrival rate x mean time": rate("noren_request_duration_seconds_sum"),
                    "running + waiting": f"{running[1]} + {steady('noren_queued_requests')}",
                    "in flight": steady("noren_inflight_requests")}, width=12),
-            graph("Requests and their mean time", "The two factors, time in seconds.",
-                  {"requests per second": rate("noren_request_duration_seconds_count"),
-                   "seconds in system": mean("noren_request_duration_seconds")}, width=6),
+            graph("Arrival rate and mean time", "The two factors of the law. Refused requests are in neither.",
+                  {"arrival rate": rate("noren_request_duration_seconds_count"),
+                   "mean time (right)": mean("noren_request_duration_seconds")}, "reqps", 6, right=("mean time (right)", "s")),
             graph("Connections", "Open ones: of clients, and to the engine.",
                   {"clients": gauge("noren_client_connections"), "engine, {{state}}": gauge("noren_upstream_connections", "state")}, width=6)]),
     ])
@@ -186,8 +193,8 @@ def itself():
             number("Pods", "That answer the scrape.", gauge("noren_build_info")),
             number("Versions", "More than 1: a rollout is on, or stuck.", f"count({gauge('noren_build_info', 'version, revision')})",
                    steps=[(2, WARN)]),
-            number("Up since", "Of the youngest pod.", f"time() - {gauge('process_start_time_seconds', operator='max')}", "s"),
-            number("Config in force since", "Of the pod that changed last.",
+            number("Up for", "Of the youngest pod.", f"time() - {gauge('process_start_time_seconds', operator='max')}", "s"),
+            number("Config in force for", "Of the pod that changed last.",
                    f"time() - {gauge('noren_config_last_reload_success_timestamp_seconds', operator='max')}", "s"),
             number("Broken config", "Pods whose last reload failed: they run on with the old one.",
                    f"{gauge('noren_build_info')} - {gauge('noren_config_last_reload_successful')}", steps=[(1, BAD)]),
@@ -203,7 +210,8 @@ def itself():
             graph("Descriptors used", "Open of allowed; each running request takes two.",
                   {per_pod: f"{gauge('process_open_fds', 'pod')} / {gauge('process_max_fds', 'pod')}"}, "percentunit"),
             graph("Threads and client connections", "Threads stay constant; connections follow the clients.",
-                  {"threads": gauge("process_threads"), "connections": gauge("noren_client_connections")}),
+                  {"threads": gauge("process_threads"), "connections": gauge("noren_client_connections"),
+                   "tunnels": gauge("noren_tunnels")}),
             graph("Bytes", "Body bytes: from clients and the engine, to clients and the engine; counted when a request ends.",
                   {"from {{side}}": rate("noren_received_bytes_total", "side"), "to {{side}}": rate("noren_sent_bytes_total", "side")},
                   "Bps", 12),
@@ -217,8 +225,11 @@ def itself():
                   {"events unread": rate("noren_stream_parse_errors_total"), "answers, {{reason}}": rate("noren_unobserved_responses_total", "reason"),
                    "models as other": rate("noren_metrics_label_overflow_total")}, "cps"),
             graph("Reloads", "In the last 10 minutes.", {"{{result}}": increase("noren_config_reloads_total", "result", "10m")}),
-            graph("Engine up, by pod", "1 while the health probe is answered.", {per_pod: gauge("noren_upstream_up", "pod")}, width=12, most=1),
-            graph("Draining, by pod", "1 while a drain is on.", {per_pod: gauge("noren_draining", "pod")}, width=12, most=1)]),
+            graph("Engine up, by pod", "1 while the health probe is answered.", {per_pod: gauge("noren_upstream_up", "pod")}, most=1),
+            graph("Draining, by pod", "1 while a drain is on.", {per_pod: gauge("noren_draining", "pod")}, most=1),
+            graph("Connections refused and switched", "Refused as soon as they came: downstream.max_connections, or no descriptor left. Switched: to WebSocket or another protocol.",
+                  {"refused, {{reason}}": rate("noren_client_connections_refused_total", "reason"),
+                   "switched to {{protocol}}": rate("noren_upgrades_total", "protocol")}, "cps")]),
     ])
 
 

@@ -38,7 +38,7 @@ def rate(name, by="", where=""):
 
 
 def increase(name, by, over):
-    return added("sum", f"increase({of(name)}[{over}])", by)
+    return f"round({added('sum', f'increase({of(name)}[{over}])', by)})"
 
 
 def mean(name):
@@ -70,13 +70,26 @@ def panel(kind, title, about, queries, unit, width, height, defaults=None, optio
             "fieldConfig": {"defaults": {"unit": unit, **(defaults or {})}, "overrides": []}, "options": options or {}, **more}
 
 
-def graph(title, about, queries, unit="short", width=8, stack=False, most=None):
+def looks(name, **properties):
+    """One line of a graph that is to look different."""
+    return {"matcher": {"id": "byName", "options": name},
+            "properties": [{"id": key.replace("_", "."), "value": value} for key, value in properties.items()]}
+
+
+def graph(title, about, queries, unit="short", width=8, stack=False, most=None, right=None):
+    """right: (legend, unit) of a line with an axis of its own on that side."""
     custom = {"drawStyle": "line", "lineWidth": 1, "fillOpacity": 40 if stack else 0, "showPoints": "never",
               "spanNulls": False, "stacking": {"mode": "normal" if stack else "none", "group": "A"}}
     bounds = {"min": 0} if most is None else {"min": 0, "max": most}
-    return panel("timeseries", title, about, queries, unit, width, 8, {"custom": custom, **bounds},
+    made = panel("timeseries", title, about, queries, unit, width, 8, {"custom": custom, **bounds},
                  {"legend": {"displayMode": "list", "placement": "bottom", "showLegend": True},
                   "tooltip": {"mode": "multi", "sort": "desc"}})
+    if "limit" in queries:
+        made["fieldConfig"]["overrides"].append(
+            looks("limit", custom_lineStyle={"fill": "dash", "dash": [8, 8]}, color={"mode": "fixed", "fixedColor": "red"}))
+    if right:
+        made["fieldConfig"]["overrides"].append(looks(right[0], custom_axisPlacement="right", unit=right[1]))
+    return made
 
 
 def number(title, about, expr, unit="short", steps=(), decimals=None, width=4):

@@ -53,6 +53,7 @@ std::vector<Expected> expected_counters_and_gauges() {
         {"noren_client_connections_refused_total", each("reason", {"limit", "descriptors"})},
         {"noren_upgrades_total", each("protocol", {"websocket", "other"})},
         {"noren_awaiting_first_token_requests", {""}},
+        {"noren_stalled_requests", {""}},
         {"noren_queue_rejections_total", each("reason", {"full", "timeout", "shutdown"})},
         {"noren_client_disconnects_total",
          each("phase", {"upload", "queued", "connect", "prefill", "decode"})},
