@@ -62,13 +62,19 @@ class Stack:
 
     def __enter__(self):
         if self.with_sim:
-            self.start([os.path.join(self.bin, "noren-sim"), "--listen", f"127.0.0.1:{self.sim_port}",
-                        "--truth", self.truth_file, *self.sim_args], self.sim_port)
+            self.start_engine()
+        self.start_noren()
+        wait_for("noren to be ready", lambda: self.get("/-/ready", ok_only=True))
+        return self
+
+    def start_engine(self):
+        self.start([os.path.join(self.bin, "noren-sim"), "--listen", f"127.0.0.1:{self.sim_port}",
+                    "--truth", self.truth_file, *self.sim_args], self.sim_port)
+
+    def start_noren(self):
         self.start([os.path.join(self.bin, "noren"), "--config", self.config_file, "--listen", f"127.0.0.1:{self.port}",
                     "--upstream", f"http://127.0.0.1:{self.sim_port}", "--ops", f"127.0.0.1:{self.ops}",
                     *self.noren_args], self.port, **self.noren_popen)
-        wait_for("noren to be ready", lambda: self.get("/-/ready", ok_only=True))
-        return self
 
     def start(self, command, port, **popen):
         with open(self.path(os.path.basename(command[0]) + ".log"), "ab") as log:
