@@ -1,7 +1,7 @@
 #include "metrics/observe/answer_schema.hpp"
 
 #include <initializer_list>
-#include <string_view>
+#include <vector>
 
 namespace noren::metrics {
 namespace {
@@ -9,9 +9,9 @@ namespace {
 using Members = std::vector<JsonSchema::Member>;
 
 /// Members that are kept as leaves.
-Members leaves(std::initializer_list<std::string_view> keys) {
+Members leaves(std::initializer_list<JsonKey> keys) {
     Members members;
-    for (const std::string_view key : keys)
+    for (const JsonKey key : keys)
         members.push_back({key, nullptr});
     return members;
 }

@@ -1,57 +1,71 @@
 #include "metrics/observe/json_number.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace noren::metrics {
-namespace {
-
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-}  // namespace
-
-void JsonNumber::begin(char c) {
-    *this = JsonNumber();
-    if (c == '-') {
-        negative_ = true;
-    } else {
-        takes(c);
-    }
-}
 
 const char* JsonNumber::scan(const char* at, const char* end) {
-    while (at != end && takes(*at))
-        ++at;
+    while (at != end) {
+        const char* const behind = digits(at, end);
+        if (behind == at && !takes(*at)) break;
+        at = behind == at ? at + 1 : behind;
+    }
     return at;
 }
 
-/// Does c belong to the number? What does not ends it.
-bool JsonNumber::takes(char c) {
-    if (is_digit(c)) {
-        switch (part_) {
-            case Part::minus:
-                part_ = c == '0' ? Part::zero : Part::integer;
-                add_digit(c);
-                return true;
-            case Part::zero:  // no digit after a leading zero
-                return false;
-            case Part::integer:
-                add_digit(c);
-                return true;
-            case Part::point:
-            case Part::fraction:
-                part_ = Part::fraction;
-                zero_ = zero_ && c == '0';
-                return true;
-            case Part::e:
-            case Part::e_sign:
-            case Part::exponent:
-                part_ = Part::exponent;
-                return true;
-        }
+/// Behind the digits at the front that belong to the number.
+const char* JsonNumber::digits(const char* at, const char* end) {
+    if (!is_digit(*at)) return at;
+    switch (part_) {
+        case Part::start:
+        case Part::minus:
+            part_ = *at == '0' ? Part::zero : Part::integer;
+            return part_ == Part::zero ? at + 1 : integer_digits(at, end);
+        case Part::zero:  // no digit after a leading zero
+            return at;
+        case Part::integer:
+            return integer_digits(at, end);
+        case Part::point:
+        case Part::fraction:
+            part_ = Part::fraction;
+            return fraction_digits(at, end);
+        case Part::e:
+        case Part::e_sign:
+        case Part::exponent:
+            part_ = Part::exponent;
+            return std::find_if_not(at, end, is_digit);
     }
-    if (c == '.' && is_integer()) {
+    return at;
+}
+
+const char* JsonNumber::integer_digits(const char* at, const char* end) {
+    constexpr std::uint64_t k_most = std::numeric_limits<std::int64_t>::max();
+    std::uint64_t magnitude = magnitude_;
+    for (; at != end && is_digit(*at); ++at) {
+        const auto digit = static_cast<std::uint64_t>(*at - '0');
+        if (magnitude >= k_most / 10) too_big_ = too_big_ || magnitude > (k_most - digit) / 10;
+        magnitude = magnitude * 10 + digit;
+    }
+    magnitude_ = magnitude;
+    zero_ = false;  // the first digit is none
+    return at;
+}
+
+const char* JsonNumber::fraction_digits(const char* at, const char* end) {
+    bool zero = zero_;
+    for (; at != end && is_digit(*at); ++at)
+        zero = zero && *at == '0';
+    zero_ = zero;
+    return at;
+}
+
+/// Does c, which is no digit, belong to the number?
+bool JsonNumber::takes(char c) {
+    if (c == '-' && part_ == Part::start) {
+        part_ = Part::minus;
+        negative_ = true;
+    } else if (c == '.' && is_integer()) {
         part_ = Part::point;
     } else if ((c == 'e' || c == 'E') && (is_integer() || part_ == Part::fraction)) {
         part_ = Part::e;
@@ -61,13 +75,6 @@ bool JsonNumber::takes(char c) {
         return false;
     }
     return true;
-}
-
-void JsonNumber::add_digit(char c) {
-    zero_ = zero_ && c == '0';
-    const auto digit = static_cast<std::uint64_t>(c - '0');
-    too_big_ = too_big_ || magnitude_ > (std::numeric_limits<std::int64_t>::max() - digit) / 10;
-    if (!too_big_) magnitude_ = magnitude_ * 10 + digit;
 }
 
 std::optional<std::int64_t> JsonNumber::value() const {

@@ -6,10 +6,14 @@
 
 namespace noren::metrics {
 
+constexpr bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
 class JsonNumber {
   public:
-    /// c: a digit or a minus.
-    void begin(char c);
+    /// Ready for a number's first character.
+    void reset() { *this = JsonNumber(); }
     /// How far from at the number goes. It has ended if that is short of end.
     const char* scan(const char* at, const char* end);
 
@@ -28,12 +32,14 @@ class JsonNumber {
     bool operator==(const JsonNumber&) const = default;
 
   private:
-    enum class Part : unsigned char { minus, zero, integer, point, fraction, e, e_sign, exponent };
+    enum class Part : unsigned char { start, minus, zero, integer, point, fraction, e, e_sign, exponent };
 
+    const char* digits(const char* at, const char* end);
+    const char* integer_digits(const char* at, const char* end);
+    const char* fraction_digits(const char* at, const char* end);
     bool takes(char c);
-    void add_digit(char c);
 
-    Part part_ = Part::minus;
+    Part part_ = Part::start;
     bool negative_ = false, zero_ = true, too_big_ = false;
     std::uint64_t magnitude_ = 0;
 };

@@ -8,6 +8,7 @@
 
 #include "metrics/observe/answer_schema.hpp"
 #include "metrics/observe/event_sink.hpp"
+#include "metrics/observe/json_sieve.hpp"
 #include "metrics/observe/ndjson_framer.hpp"
 #include "metrics/observe/sse_framer.hpp"
 #include "metrics/observe/token_rules.hpp"
@@ -114,14 +115,19 @@ ResponseObserver::State::State(int status, std::string_view content_type, std::s
 void ResponseObserver::State::feed(std::string_view bytes) {
     switch (format) {
         case BodyFormat::sse:
-            return sse.feed(bytes, *this);
+            sse.feed(bytes, *this);
+            break;
         case BodyFormat::ndjson:
-            return ndjson.feed(bytes, *this);
+            ndjson.feed(bytes, *this);
+            break;
         case BodyFormat::json:
-            return sieve.feed(bytes);
+            sieve.feed_borrowed(bytes);
+            break;
         case BodyFormat::opaque:
             return;
     }
+    // Of an event whose rest is still to come.
+    sieve.hold();
 }
 
 void ResponseObserver::State::end_of_body() {
@@ -142,7 +148,7 @@ void ResponseObserver::State::degrade() {
 }
 
 void ResponseObserver::State::data(std::string_view piece) {
-    sieve.feed(piece);
+    sieve.feed_borrowed(piece);
     if (format == BodyFormat::sse) done_marker.feed(piece);
 }
 

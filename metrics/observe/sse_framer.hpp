@@ -31,11 +31,14 @@ class SseFramer {
     };
     enum class Field : unsigned char { other, data, event };
 
+    std::size_t scan_name(std::string_view bytes, EventSink& sink);
     void name_bytes(std::string_view bytes);
-    void begin_value(EventSink& sink);
+    Field take_field();
+    void begin_value(Field field, EventSink& sink);
     void value_bytes(std::string_view bytes, EventSink& sink);
-    void end_line(EventSink& sink);
-    Field field() const;
+    void end_line(char c, EventSink& sink);
+    void end_crlf(EventSink& sink);
+    void end_event(EventSink& sink);
     std::size_t skip_bom(std::string_view bytes);
 
     Part part_ = Part::bom;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "metrics/observe/json_sieve.hpp"
+#include "metrics/observe/json_tree.hpp"
 
 namespace noren::metrics {
 

@@ -1,0 +1,93 @@
+#pragma once
+// Where a run of bytes that mean nothing ends. Sixteen bytes are looked at together (SSE2, which every x86-64
+// has), or eight in a register elsewhere: most of a body is the insides of strings.
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace noren::metrics {
+
+#if defined(__SSE2__)
+
+class ByteBlock {
+  public:
+    static constexpr std::ptrdiff_t k_size = 16;
+    /// Which bytes are meant; the first of them is exact.
+    using Mask = __m128i;
+
+    explicit ByteBlock(const char* at) : bytes_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))) {}
+
+    Mask equal(char c) const { return _mm_cmpeq_epi8(bytes_, _mm_set1_epi8(c)); }
+    Mask controls() const { return _mm_cmpeq_epi8(_mm_min_epu8(bytes_, _mm_set1_epi8(0x1f)), bytes_); }
+    static Mask either(Mask a, Mask b) { return _mm_or_si128(a, b); }
+    /// k_size: none.
+    static std::ptrdiff_t first(Mask mask) {
+        const auto bits = static_cast<unsigned>(_mm_movemask_epi8(mask));
+        return std::countr_zero(bits | 1U << k_size);
+    }
+
+  private:
+    __m128i bytes_;
+};
+
+#else
+
+class ByteBlock {
+  public:
+    static constexpr std::ptrdiff_t k_size = 8;
+    using Mask = std::uint64_t;
+
+    explicit ByteBlock(const char* at) {
+        std::memcpy(&word_, at, sizeof word_);
+        if constexpr (std::endian::native == std::endian::big) word_ = __builtin_bswap64(word_);
+    }
+
+    Mask equal(char c) const { return below(word_ ^ (k_ones * static_cast<unsigned char>(c)), 1); }
+    Mask controls() const { return below(word_, 0x20); }
+    static Mask either(Mask a, Mask b) { return a | b; }
+    static std::ptrdiff_t first(Mask mask) { return std::countr_zero(mask) / 8; }
+
+  private:
+    static constexpr std::uint64_t k_ones = ~std::uint64_t{0} / 255;
+    /// Sets the high bit of every byte below the limit, and maybe of some above the first such: a borrow.
+    static Mask below(std::uint64_t word, unsigned limit) {
+        return (word - k_ones * limit) & ~word & (k_ones * 0x80);
+    }
+    std::uint64_t word_ = 0;
+};
+
+#endif
+
+/// The first byte in [at, end) that means something inside a JSON string: the quote, the backslash, and
+/// controls, which are not allowed raw.
+inline const char* find_string_special(const char* at, const char* end) {
+    for (; end - at >= ByteBlock::k_size; at += ByteBlock::k_size) {
+        const ByteBlock block(at);
+        const auto first = ByteBlock::first(
+            ByteBlock::either(block.controls(), ByteBlock::either(block.equal('"'), block.equal('\\'))));
+        if (first < ByteBlock::k_size) return at + first;
+    }
+    while (at != end && *at != '"' && *at != '\\' && static_cast<unsigned char>(*at) >= 0x20)
+        ++at;
+    return at;
+}
+
+/// The first CR or LF in [at, end).
+inline const char* find_line_end(const char* at, const char* end) {
+    for (; end - at >= ByteBlock::k_size; at += ByteBlock::k_size) {
+        const ByteBlock block(at);
+        const auto first = ByteBlock::first(ByteBlock::either(block.equal('\n'), block.equal('\r')));
+        if (first < ByteBlock::k_size) return at + first;
+    }
+    while (at != end && *at != '\n' && *at != '\r')
+        ++at;
+    return at;
+}
+
+}  // namespace noren::metrics
