@@ -51,14 +51,14 @@ const JsonSchema& usage() {
 }
 
 const JsonSchema& tool_calls() {
-    static const JsonSchema function{{{"name", nullptr}, {"arguments", nullptr}}};
+    static const JsonSchema function{{{"name", nullptr}, {"arguments", &text()}}};
     static const JsonSchema schema{{{"function", &function}}};
     return schema;
 }
 
 /// A chat message or a piece of one.
 const JsonSchema& message() {
-    static const JsonSchema function{{{"name", nullptr}, {"arguments", nullptr}}};
+    static const JsonSchema function{{{"name", nullptr}, {"arguments", &text()}}};
     static const JsonSchema schema{{{"content", &text()},
                                     {"reasoning_content", &text()},
                                     {"reasoning", &text()},

@@ -80,9 +80,20 @@ inline const char* find_string_special(const char* at, const char* end) {
 
 /// The first CR or LF in [at, end).
 inline const char* find_line_end(const char* at, const char* end) {
+    // Most lines are long: first four blocks at once.
+    constexpr auto k_stride = 4 * ByteBlock::k_size;
+    const auto ends = [](const char* block_at) {
+        const ByteBlock block(block_at);
+        return ByteBlock::either(block.equal('\n'), block.equal('\r'));
+    };
+    for (; end - at >= k_stride; at += k_stride) {
+        const auto any = ByteBlock::either(
+            ByteBlock::either(ends(at), ends(at + ByteBlock::k_size)),
+            ByteBlock::either(ends(at + 2 * ByteBlock::k_size), ends(at + 3 * ByteBlock::k_size)));
+        if (ByteBlock::first(any) < ByteBlock::k_size) break;
+    }
     for (; end - at >= ByteBlock::k_size; at += ByteBlock::k_size) {
-        const ByteBlock block(at);
-        const auto first = ByteBlock::first(ByteBlock::either(block.equal('\n'), block.equal('\r')));
+        const auto first = ByteBlock::first(ends(at));
         if (first < ByteBlock::k_size) return at + first;
     }
     while (at != end && *at != '\n' && *at != '\r')

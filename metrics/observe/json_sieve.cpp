@@ -25,6 +25,7 @@ void JsonSieve::reset() {
     levels_.clear();
     tree_.clear();
     overflowed_ = false;
+    loose_.clear();
     place_ = {true, 0, schema_};
     if (unfinished_.pending) unfinished_ = {};
 }
@@ -64,7 +65,7 @@ bool JsonSieve::finish() {
 }
 
 /// A member that is whole and has no blanks in it falls through from its key to what stands behind its value.
-const char* JsonSieve::scan_structure(const char* at, const char* const end) {
+[[gnu::flatten]] const char* JsonSieve::scan_structure(const char* at, const char* const end) {
     while (at != end) {
         switch (state_) {
             case State::first_key:
@@ -169,19 +170,32 @@ const char* JsonSieve::scan_text(const char* at, const char* const end) {
         begin_string(false, between(at, special));
         return special;
     }
-    if (keeps()) tree_.add_string(place_.mark, between(at, special));
+    const std::string_view text = between(at, special);
+    if (keeps()) tree_.add_string(place_.mark, text);
+    note_loose(text);
     state_ = State::after_value;
     return special + 1;
 }
 
+/// Where members are expected, of a string only whether it is empty is asked.
+void JsonSieve::note_loose(std::string_view text) {
+    if (!place_.kept) {
+        loose_.add(LooseValue::Kind::ignored, text);
+    } else if (place_.schema && !text.empty()) {
+        loose_.add(LooseValue::Kind::text, text);
+    }
+}
+
 const char* JsonSieve::scan_number(const char* at, const char* const end) {
     JsonNumber number;
+    const char* const begin = at;
     at = number.scan(at, end);
     if (at == end || *at == 'I') {  // -Infinity
         unfinished_.pending = true;
         unfinished_.number = number;
         state_ = State::number;
     } else {
+        if (!place_.kept) loose_.add(LooseValue::Kind::number, between(begin, at));
         end_number(number);
     }
     return at;

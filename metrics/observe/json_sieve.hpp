@@ -6,8 +6,10 @@
 // Beyond the RFC it takes what inference servers written in Python send: NaN, Infinity, and strings that are
 // not UTF-8.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +19,17 @@
 #include "metrics/observe/json_tree.hpp"
 
 namespace noren::metrics {
+
+/// A value that says no more than that it is there, and that a string is not empty.
+struct LooseValue {
+    enum class Kind : unsigned char {
+        ignored,  ///< a string nobody asks for
+        text,     ///< a string that is not empty
+        number,   ///< a number nobody asks for
+    };
+    Kind kind;
+    std::string_view text;  ///< without the quotes
+};
 
 /// May throw std::bad_alloc, nothing else.
 class JsonSieve {
@@ -32,7 +45,10 @@ class JsonSieve {
     /// Likewise, but what is kept may refer to the bytes, until hold() or reset(): a document that is whole
     /// in one piece leaves no copy of anything.
     void feed_borrowed(std::string_view bytes);
-    void hold() { tree_.hold(); }
+    void hold() {
+        tree_.hold();
+        loose_.string_begin = nullptr;
+    }
     /// No more bytes come. True if they were one whole valid document.
     bool finish();
 
@@ -43,6 +59,10 @@ class JsonSieve {
     bool overflowed() const { return overflowed_; }
     /// Of a whole document, or of what has come of it so far.
     JsonValue root() const { return tree_.root(); }
+
+    /// The loose values of a document that came in one piece, in order: it would be understood in the same
+    /// way with others of their kinds in their places. Empty if there are too many.
+    std::span<const LooseValue> loose() const { return loose_.values(); }
 
     /// Would see the same in whatever follows.
     bool operator==(const JsonSieve&) const = default;
@@ -95,6 +115,27 @@ class JsonSieve {
         bool operator==(const Unfinished&) const = default;
     };
 
+    /// No part of what was seen.
+    class LooseValues {
+      public:
+        void clear() { count_ = 0; }
+        void add(LooseValue::Kind kind, std::string_view text) {
+            if (count_ < k_most) values_[count_] = {kind, text};
+            if (count_ <= k_most) ++count_;
+        }
+        std::span<const LooseValue> values() const {
+            return std::span(values_).first(count_ <= k_most ? count_ : 0);
+        }
+        bool operator==(const LooseValues&) const { return true; }
+
+        const char* string_begin = nullptr;  ///< of an unfinished one, if it is in this piece
+
+      private:
+        static constexpr std::size_t k_most = 12;
+        std::array<LooseValue, k_most> values_{};
+        std::size_t count_ = 0;
+    };
+
     // Between the tokens, and tokens that are whole.
     const char* scan_structure(const char* at, const char* end);
     const char* scan_key(const char* at, const char* end);
@@ -107,6 +148,7 @@ class JsonSieve {
     void close(bool is_object, bool empty);
     void next_of(const Level& level);
     void end_key(std::string_view key);
+    void note_loose(std::string_view text);
     void end_number(const JsonNumber& number);
     void end_literal(char first);
     std::uint32_t add(JsonType type, bool truthy);
@@ -118,7 +160,7 @@ class JsonSieve {
     const char* resume_literal(const char* at, const char* end);
     void begin_string(bool is_key, std::string_view beginning);
     void capture(std::string_view bytes);
-    void end_string();
+    void end_string(const char* quote);
     void escaped(char c);
     void hex_digit(char c);
     void append_code_point(std::uint32_t code);
@@ -133,6 +175,7 @@ class JsonSieve {
     bool overflowed_ = false;
     Place place_{true, 0, schema_};
     Unfinished unfinished_;
+    LooseValues loose_;
 };
 
 }  // namespace noren::metrics

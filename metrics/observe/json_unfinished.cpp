@@ -11,6 +11,7 @@ namespace noren::metrics {
 /// beginning: what stands between the opening quote and what comes next, which is no ordinary character.
 void JsonSieve::begin_string(bool is_key, std::string_view beginning) {
     unfinished_.pending = true;
+    loose_.string_begin = beginning.data();
     unfinished_.is_key = is_key;
     unfinished_.kept = is_key ? levels_.back().schema != nullptr : keeps();
     if (unfinished_.kept && !is_key) tree_.begin_text(place_.mark);
@@ -24,7 +25,7 @@ const char* JsonSieve::resume_string(const char* at, const char* const end) {
     capture({begin, static_cast<std::size_t>(at - begin)});
     if (at == end) return at;
     if (*at == '"') {
-        end_string();
+        end_string(at);
     } else if (*at == '\\') {
         state_ = State::escape;
     } else {
@@ -42,13 +43,15 @@ void JsonSieve::capture(std::string_view bytes) {
     string.key.append(bytes.substr(0, JsonSchema::k_max_key - string.key.size()));
 }
 
-void JsonSieve::end_string() {
+void JsonSieve::end_string(const char* quote) {
     settle_surrogate();
     const Unfinished string = std::exchange(unfinished_, {});
     if (string.is_key) {
         end_key(string.key);
     } else {
         if (string.kept) tree_.end_text();
+        if (loose_.string_begin)
+            note_loose({loose_.string_begin, static_cast<std::size_t>(quote - loose_.string_begin)});
         state_ = State::after_value;
     }
 }

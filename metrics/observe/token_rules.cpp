@@ -253,4 +253,12 @@ bool is_end(const JsonValue& object) {
            (object["token"] && object["generated_text"].is(JsonType::string));
 }
 
+bool is_only_token(const JsonValue& event) {
+    bool has_reason = false;
+    for_each_finish_reason(event, [&](std::int64_t, std::string_view) { has_reason = true; });
+    const bool is_sglang = event["meta_info"].present();  // counts from event to event
+    return !has_reason && !is_sglang && usage_of(event) == UsageReport() && !is_error(event) &&
+           !is_end(event);
+}
+
 }  // namespace noren::metrics

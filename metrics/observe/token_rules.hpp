@@ -41,6 +41,10 @@ bool is_error(const JsonValue& object);
 /// The API's own end marker.
 bool is_end(const JsonValue& object);
 
+/// Of an event with a token: it says nothing beside, so that another one like it would only be another token.
+/// The model does not count, since only the first one does.
+bool is_only_token(const JsonValue& event);
+
 // --- details
 
 /// A finish reason of an API that has one per answer.

@@ -184,6 +184,7 @@ void print(std::string_view name, double nanoseconds, const std::vector<std::str
 int main(int argc, char** argv) {
     const bool once = argc > 1 && std::string_view(argv[1]) == "--once";
     std::uint64_t seen = 0;
+    ResponseObserver(200, k_sse, "").feed("data: {}\n\n");  // what is done once in a process is not counted
     for (const Shape& shape : shapes()) {
         if (once) {
             seen += counted_pass(shape);
