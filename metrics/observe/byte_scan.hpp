@@ -24,15 +24,18 @@ class ByteBlock {
     explicit ByteBlock(const char* at) : bytes_(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))) {}
 
     Mask equal(char c) const { return _mm_cmpeq_epi8(bytes_, _mm_set1_epi8(c)); }
+    Mask digits() const {
+        const __m128i from_zero = _mm_sub_epi8(bytes_, _mm_set1_epi8('0'));
+        return _mm_cmpeq_epi8(_mm_min_epu8(from_zero, _mm_set1_epi8(9)), from_zero);
+    }
     Mask controls() const { return _mm_cmpeq_epi8(_mm_min_epu8(bytes_, _mm_set1_epi8(0x1f)), bytes_); }
     static Mask either(Mask a, Mask b) { return _mm_or_si128(a, b); }
     /// k_size: none.
-    static std::ptrdiff_t first(Mask mask) {
-        const auto bits = static_cast<unsigned>(_mm_movemask_epi8(mask));
-        return std::countr_zero(bits | 1U << k_size);
-    }
+    static std::ptrdiff_t first(Mask mask) { return std::countr_zero(bits(mask) | 1U << k_size); }
+    static std::ptrdiff_t first_other(Mask mask) { return std::countr_one(bits(mask)); }
 
   private:
+    static unsigned bits(Mask mask) { return static_cast<unsigned>(_mm_movemask_epi8(mask)); }
     __m128i bytes_;
 };
 
@@ -63,6 +66,40 @@ class ByteBlock {
 };
 
 #endif
+
+constexpr bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/// May c stand behind a backslash, and need no more than that?
+constexpr bool is_simple_escape(char c) {
+    switch (c) {
+        case '"':
+        case '\\':
+        case '/':
+        case 'b':
+        case 'f':
+        case 'n':
+        case 'r':
+        case 't':
+            return true;
+        default:
+            return false;
+    }
+}
+
+/// The first byte in [at, end) that is no digit.
+inline const char* find_digits_end(const char* at, const char* end) {
+#if defined(__SSE2__)
+    for (; end - at >= ByteBlock::k_size; at += ByteBlock::k_size) {
+        const auto first = ByteBlock::first_other(ByteBlock(at).digits());
+        if (first < ByteBlock::k_size) return at + first;
+    }
+#endif
+    while (at != end && is_digit(*at))
+        ++at;
+    return at;
+}
 
 /// The first byte in [at, end) that means something inside a JSON string: the quote, the backslash, and
 /// controls, which are not allowed raw.

@@ -1,6 +1,5 @@
 #include "metrics/observe/event_pattern.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -14,19 +13,17 @@ constexpr std::size_t k_max_document = 2048;
 
 /// Where a string's content ends; null if that takes more than a glance.
 const char* behind_text(const char* at, const char* end) {
-    constexpr std::string_view k_simple_escapes = "\"\\/bfnrt";
     for (;;) {
         at = find_string_special(at, end);
         if (at == end || *at == '"') return at;
-        if (*at != '\\' || end - at < 2 || k_simple_escapes.find(at[1]) == std::string_view::npos)
-            return nullptr;
+        if (*at != '\\' || end - at < 2 || !is_simple_escape(at[1])) return nullptr;
         at += 2;
     }
 }
 
 const char* behind_number(const char* at, const char* end) {
     // A whole number needs no more than a glance.
-    const char* const digits_end = std::find_if_not(at, end, is_digit);
+    const char* const digits_end = find_digits_end(at, end);
     if (at != digits_end && *at != '0' && digits_end != end && (*digits_end == ',' || *digits_end == '}'))
         return digits_end;
     JsonNumber number;

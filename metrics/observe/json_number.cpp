@@ -3,78 +3,64 @@
 #include <algorithm>
 #include <limits>
 
+#include "metrics/observe/byte_scan.hpp"
+
 namespace noren::metrics {
 
-const char* JsonNumber::scan(const char* at, const char* end) {
-    while (at != end) {
-        const char* const behind = digits(at, end);
-        if (behind == at && !takes(*at)) break;
-        at = behind == at ? at + 1 : behind;
+const char* JsonNumber::scan(const char* at, const char* const end) {
+    if (part_ == Part::start && at != end && *at == '-') {
+        part_ = Part::minus;
+        negative_ = true;
+        ++at;
     }
-    return at;
+    if (part_ <= Part::integer) at = scan_integer(at, end);
+    if (is_integer() && at != end && *at == '.') {
+        part_ = Part::point;
+        ++at;
+    }
+    if (part_ == Part::point || part_ == Part::fraction) at = scan_fraction(at, end);
+    if ((is_integer() || part_ == Part::fraction) && at != end && (*at == 'e' || *at == 'E')) {
+        part_ = Part::e;
+        ++at;
+    }
+    return part_ < Part::e ? at : scan_exponent(at, end);
 }
 
-/// Behind the digits at the front that belong to the number.
-const char* JsonNumber::digits(const char* at, const char* end) {
-    if (!is_digit(*at)) return at;
-    switch (part_) {
-        case Part::start:
-        case Part::minus:
-            part_ = *at == '0' ? Part::zero : Part::integer;
-            return part_ == Part::zero ? at + 1 : integer_digits(at, end);
-        case Part::zero:  // no digit after a leading zero
-            return at;
-        case Part::integer:
-            return integer_digits(at, end);
-        case Part::point:
-        case Part::fraction:
-            part_ = Part::fraction;
-            return fraction_digits(at, end);
-        case Part::e:
-        case Part::e_sign:
-        case Part::exponent:
-            part_ = Part::exponent;
-            return std::find_if_not(at, end, is_digit);
+const char* JsonNumber::scan_integer(const char* at, const char* const end) {
+    if (at == end || !is_digit(*at) || part_ == Part::zero) return at;  // no digit after a leading zero
+    if (part_ != Part::integer && *at == '0') {
+        part_ = Part::zero;
+        return at + 1;
     }
-    return at;
-}
-
-const char* JsonNumber::integer_digits(const char* at, const char* end) {
+    part_ = Part::integer;
+    zero_ = false;
     constexpr std::uint64_t k_most = std::numeric_limits<std::int64_t>::max();
+    const char* const behind = find_digits_end(at, end);
     std::uint64_t magnitude = magnitude_;
-    for (; at != end && is_digit(*at); ++at) {
+    for (; at != behind; ++at) {
         const auto digit = static_cast<std::uint64_t>(*at - '0');
         if (magnitude >= k_most / 10) too_big_ = too_big_ || magnitude > (k_most - digit) / 10;
         magnitude = magnitude * 10 + digit;
     }
     magnitude_ = magnitude;
-    zero_ = false;  // the first digit is none
     return at;
 }
 
-const char* JsonNumber::fraction_digits(const char* at, const char* end) {
-    bool zero = zero_;
-    for (; at != end && is_digit(*at); ++at)
-        zero = zero && *at == '0';
-    zero_ = zero;
-    return at;
+const char* JsonNumber::scan_fraction(const char* at, const char* const end) {
+    const char* const behind = find_digits_end(at, end);
+    if (behind != at) part_ = Part::fraction;
+    zero_ = zero_ && std::all_of(at, behind, [](char c) { return c == '0'; });
+    return behind;
 }
 
-/// Does c, which is no digit, belong to the number?
-bool JsonNumber::takes(char c) {
-    if (c == '-' && part_ == Part::start) {
-        part_ = Part::minus;
-        negative_ = true;
-    } else if (c == '.' && is_integer()) {
-        part_ = Part::point;
-    } else if ((c == 'e' || c == 'E') && (is_integer() || part_ == Part::fraction)) {
-        part_ = Part::e;
-    } else if ((c == '+' || c == '-') && part_ == Part::e) {
+const char* JsonNumber::scan_exponent(const char* at, const char* const end) {
+    if (part_ == Part::e && at != end && (*at == '+' || *at == '-')) {
         part_ = Part::e_sign;
-    } else {
-        return false;
+        ++at;
     }
-    return true;
+    const char* const behind = find_digits_end(at, end);
+    if (behind != at) part_ = Part::exponent;
+    return behind;
 }
 
 std::optional<std::int64_t> JsonNumber::value() const {

@@ -6,14 +6,8 @@
 
 namespace noren::metrics {
 
-constexpr bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
 class JsonNumber {
   public:
-    /// Ready for a number's first character.
-    void reset() { *this = JsonNumber(); }
     /// How far from at the number goes. It has ended if that is short of end.
     const char* scan(const char* at, const char* end);
 
@@ -34,10 +28,9 @@ class JsonNumber {
   private:
     enum class Part : unsigned char { start, minus, zero, integer, point, fraction, e, e_sign, exponent };
 
-    const char* digits(const char* at, const char* end);
-    const char* integer_digits(const char* at, const char* end);
-    const char* fraction_digits(const char* at, const char* end);
-    bool takes(char c);
+    const char* scan_integer(const char* at, const char* end);
+    const char* scan_fraction(const char* at, const char* end);
+    const char* scan_exponent(const char* at, const char* end);
 
     Part part_ = Part::start;
     bool negative_ = false, zero_ = true, too_big_ = false;

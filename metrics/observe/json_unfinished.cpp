@@ -22,6 +22,10 @@ void JsonSieve::begin_string(bool is_key, std::string_view beginning) {
 const char* JsonSieve::resume_string(const char* at, const char* const end) {
     const char* const begin = at;
     at = find_string_special(at, end);
+    // Prompts are full of escaped line ends, and nobody keeps them.
+    if (!unfinished_.kept)
+        while (end - at >= 2 && *at == '\\' && is_simple_escape(at[1]))
+            at = find_string_special(at + 2, end);
     capture({begin, static_cast<std::size_t>(at - begin)});
     if (at == end) return at;
     if (*at == '"') {

@@ -1,6 +1,7 @@
 #include "metrics/observe/sse_framer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "metrics/observe/byte_scan.hpp"
 
@@ -8,7 +9,7 @@ namespace noren::metrics {
 namespace {
 
 constexpr std::string_view k_bom = "\xef\xbb\xbf";
-constexpr std::string_view k_data = "data:";
+constexpr std::string_view k_data = "data:", k_event = "event:";
 
 }  // namespace
 
@@ -51,19 +52,19 @@ void SseFramer::feed(std::string_view bytes, EventSink& sink) {
     }
 }
 
-/// To behind the colon, or to the end of the line or the bytes. Nearly all lines of a stream are data lines.
+/// To behind the colon, or to the end of the line or the bytes.
 std::size_t SseFramer::scan_name(std::string_view bytes, EventSink& sink) {
     after_cr_ = false;
-    if (line_empty_ && bytes.starts_with(k_data)) {
-        line_empty_ = false;
-        begin_value(Field::data, sink);
-        return k_data.size();
+    if (std::exchange(line_empty_, false)) {
+        // What nearly all lines of a stream begin with; the last is a comment.
+        if (bytes.starts_with(k_data)) return begin_value(Field::data, sink), k_data.size();
+        if (bytes.starts_with(k_event)) return begin_value(Field::event, sink), k_event.size();
+        if (bytes.front() == ':') return begin_value(Field::other, sink), 1;
     }
     const auto ends_name = [](char c) { return c == ':' || c == '\n' || c == '\r'; };
     const auto size =
         static_cast<std::size_t>(std::find_if(bytes.begin(), bytes.end(), ends_name) - bytes.begin());
-    line_empty_ = false;
-    name_bytes(bytes.substr(0, size));
+    name_.append(bytes.substr(0, size));
     if (size == bytes.size() || bytes[size] != ':') return size;
     begin_value(take_field(), sink);
     return size + 1;
@@ -71,25 +72,20 @@ std::size_t SseFramer::scan_name(std::string_view bytes, EventSink& sink) {
 
 void SseFramer::name_bytes(std::string_view bytes) {
     if (!bytes.empty()) line_empty_ = false;
-    for (const char c : bytes) {
-        if (name_size_ < name_.size()) name_[name_size_] = c;
-        ++name_size_;
-    }
+    name_.append(bytes);
 }
 
 /// What the name that has come means; forgets the name.
 SseFramer::Field SseFramer::take_field() {
-    const std::string_view name(name_.data(), std::min(name_size_, name_.size()));
-    const Field field = name == "data" ? Field::data : name == "event" ? Field::event : Field::other;
-    name_ = {};
-    name_size_ = 0;
+    const Field field = name_.is("data") ? Field::data : name_.is("event") ? Field::event : Field::other;
+    name_.clear();
     return field;
 }
 
 void SseFramer::begin_value(Field field, EventSink& sink) {
     part_ = Part::space;
     field_ = field;
-    if (field == Field::event) event_name_size_ = 0;
+    if (field == Field::event) event_name_.clear();
     if (field != Field::data) return;
     if (has_data_) sink.data("\n");
     has_data_ = true;
@@ -102,10 +98,7 @@ void SseFramer::value_bytes(std::string_view bytes, EventSink& sink) {
     if (field_ == Field::data) {
         sink.data(bytes);
     } else if (field_ == Field::event) {
-        for (const char c : bytes) {
-            if (event_name_size_ < event_name_.size()) event_name_[event_name_size_] = c;
-            ++event_name_size_;
-        }
+        event_name_.append(bytes);
     }
 }
 
@@ -120,7 +113,7 @@ void SseFramer::end_line(char c, EventSink& sink) {
         ended_at_cr_ = has_data_ && after_cr_;
         end_event(sink);
         event_start_ = position_;
-        event_name_size_ = 0;
+        event_name_.clear();
     }
     part_ = Part::name;
     line_empty_ = true;
@@ -135,8 +128,7 @@ void SseFramer::end_crlf(EventSink& sink) {
 
 void SseFramer::end_event(EventSink& sink) {
     if (!has_data_) return;
-    const std::string_view name(event_name_.data(), std::min(event_name_size_, event_name_.size()));
-    sink.event_end(event_start_, position_, name == "error");
+    sink.event_end(event_start_, position_, event_name_.is("error"));
     has_data_ = false;
 }
 
