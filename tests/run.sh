@@ -33,6 +33,7 @@ if [ "$preset" = release ]; then
     run layering python3 tests/layering.py
     run corpus python3 tests/corpus/run_corpus.py "$bin/noren"
     run corpus-mutated python3 tests/corpus/differential.py "$bin/observe-batch" --cases 20000
+    run instructions bash tests/bench/instructions.sh "$bin/noren-observe-bench"
     run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
     run reload python3 tests/integration/reload.py "$bin" --changes 20
     [ -n "${HTTP_CASES:-}" ] && run http-conformance bash tests/conformance/run.sh
