@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "metrics/observe/json_sieve.hpp"
+#include "metrics/observe/json_tree.hpp"
 
 namespace noren::metrics {
 
@@ -38,6 +38,10 @@ bool is_error(const JsonValue& object);
 
 /// The API's own end marker.
 bool is_end(const JsonValue& object);
+
+/// Of an event with a token: it says nothing beside, so that another one like it would only be another token.
+/// The model does not count, since only the first one does.
+bool is_only_token(const JsonValue& event);
 
 // --- details
 
