@@ -25,6 +25,7 @@ bool has_token(const JsonValue& event, StreamMemory& memory);
 /// Token counts reported by the object; empty: not reported.
 struct UsageReport {
     std::optional<std::int64_t> output, input, cached, reasoning;
+    bool operator==(const UsageReport&) const = default;
 };
 UsageReport usage_of(const JsonValue& object);
 

@@ -10,16 +10,19 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <catch2/catch.hpp>
 
-#include "tests/support/loop.hpp"
+#include "proxy/net/acceptor.hpp"
+#include "proxy/net/socket.hpp"
 #include "tests/unit/config/temp_dir.hpp"
 
 namespace noren::proxy::net {
 namespace {
 
+namespace asio = boost::asio;
 namespace fs = std::filesystem;
 using test::TempDir;
 using test::write_file;
@@ -52,14 +55,17 @@ bool is_socket_file(const fs::path& path) {
 }
 
 /// Whether a client reaches the listener.
-bool accepts(ListenerSet& listeners, const asio::generic::stream_protocol::endpoint& endpoint) {
-    asio::io_context io;
-    Acceptor acceptor = listeners.acceptor(0, io);
-    asio::generic::stream_protocol::socket client(io), served(io);
+bool accepts(ListenerSet& listeners, const Endpoint& endpoint) {
+    Loop loop;
+    Wakeup nobody(loop);
     bool accepted = false;
-    acceptor.async_accept(served, [&](const boost::system::error_code& error) { accepted = !error; });
-    client.async_connect(endpoint, [](const boost::system::error_code&) {});
-    return test::run_until(io, [&] { return accepted; });
+    const Acceptor acceptor(loop, listeners.take(0),
+                            {[&](const Descriptor&) { accepted = true; }, [](std::string_view) {}});
+    const Socket client(loop, endpoint, nobody.waker());
+    const TimePoint give_up = Clock::now() + std::chrono::seconds(20);
+    while (!accepted && Clock::now() < give_up)
+        loop.turn(give_up);
+    return accepted;
 }
 
 asio::ip::tcp::endpoint loopback(std::uint16_t port) {
@@ -77,12 +83,12 @@ TEST_CASE("a TCP listener is named as bound, with the port the kernel chose") {
 
 TEST_CASE("each worker has a socket of its own on the same port") {
     ListenerSet listeners(tcp("127.0.0.1"), 3);
-    asio::io_context io;
     for (std::size_t worker = 0; worker < 3; ++worker) {
-        const Acceptor acceptor = listeners.acceptor(worker, io);
-        const auto here = acceptor.local_endpoint();
-        CHECK(asio::ip::tcp::endpoint(loopback(listeners.port())) ==
-              asio::generic::stream_protocol::endpoint(here));
+        const Descriptor listening = listeners.take(worker);
+        asio::ip::tcp::endpoint here;
+        socklen_t size = static_cast<socklen_t>(here.capacity());
+        REQUIRE(::getsockname(listening.number(), here.data(), &size) == 0);
+        CHECK(here == loopback(listeners.port()));
     }
 }
 
