@@ -81,6 +81,8 @@ def of_relayed(case, model, new_connection):
         moved.observe_times(f"noren_{name}_seconds")
     for stage in STAGES:
         moved.observe_times("noren_request_stage_seconds", stage=stage)
+    if outcome == "upstream_error":
+        moved.count("noren_upstream_errors_total", reason="stream_error")
     if new_connection:
         moved.count("noren_upstream_connects_total", result="ok")
         moved.observe_times("noren_upstream_connect_seconds")
