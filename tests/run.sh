@@ -35,6 +35,7 @@ if [ "$preset" = release ]; then
     run corpus-mutated python3 tests/corpus/differential.py "$bin/observe-batch" --cases 20000
     run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
     run reload python3 tests/integration/reload.py "$bin" --changes 20
+    run http-kinds python3 tests/conformance/kinds.py "$bin/noren"
     run http-conformance python3 tests/conformance/run_cases.py "$bin/noren"
     run quickstart bash deploy/quickstart.sh --once --short
 fi
