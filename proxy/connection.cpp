@@ -120,7 +120,7 @@ net::Task<bool> Connection::serve_one(std::string text) {
 void Connection::refuse(const Failure& failure) {
     worker_.services().telemetry.refused_head(failure.status, outcome_of(failure.reason),
                                               word_of(failure.reason));
-    down_.out.send(to_response(failure, Dialect::openai, {}, false, true));
+    down_.out.send(to_response(failure, Dialect::openai, {worker_.date(), {}, false}));
 }
 
 /// RFC 9112 9.6: say that nothing more comes, then read on for a while before closing.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,8 +13,10 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "config/address.hpp"
+#include "proxy/http/date.hpp"
 #include "proxy/net/acceptor.hpp"
 #include "proxy/net/loop.hpp"
 #include "proxy/settings.hpp"
@@ -75,6 +78,8 @@ class Worker {
     upstream::Pool& pool() { return pool_; }
     Stop stopping() const { return stopping_; }
     std::mt19937_64& random() { return random_; }
+    /// Now, as the Date field has it; good until the next call.
+    std::string_view date() { return date_.at(std::chrono::system_clock::now()); }
     /// Where every read goes: what is in it is used up before anything else can run.
     std::span<char> scratch() { return scratch_; }
 
@@ -95,6 +100,7 @@ class Worker {
     std::atomic<std::uint64_t> connection_count_{0};
     Stop stopping_ = Stop::no;
     std::mt19937_64 random_;
+    http::DateClock date_;
     std::array<char, 64 * 1024> scratch_;
 };
 
