@@ -20,9 +20,15 @@ if [ "$preset" = release ]; then
     run layering python3 tests/layering.py
     run corpus python3 tests/corpus/run_corpus.py "$bin/noren"
     run corpus-mutated python3 tests/corpus/differential.py "$bin/observe-batch" --cases 20000
+    run instructions bash tests/bench/instructions.sh "$bin/noren-observe-bench"
     run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
+    run relay-corpus python3 tests/integration/relay_corpus.py "$bin" --rounds 2 --selftest
     run reload python3 tests/integration/reload.py "$bin" --changes 20
     run http-conformance python3 tests/conformance/run_cases.py "$bin/noren"
+    run fuzz-smoke bash tests/fuzz.sh 15
     run quickstart bash deploy/quickstart.sh --once --short
+    run deploy bash tests/deploy.sh "$bin"
+    run podsim bash tests/podsim.sh "$bin"
+    [ -n "${CI:-}" ] && run image bash tests/image.sh
 fi
 totals

@@ -46,7 +46,8 @@ std::string temporary_file() {
 }  // namespace
 
 NorenUnderTest::NorenUnderTest(const std::string& upstream_url,
-                               const std::function<void(noren::config::Config&)>& change)
+                               const std::function<void(noren::config::Config&)>& change,
+                               const noren::proxy::HeartbeatLimits& heartbeat)
     : log_file_(temporary_file()), config_file_(temporary_file()) {
     noren::config::Config& config = config_;
     config.listen = "127.0.0.1:0";
@@ -64,7 +65,7 @@ NorenUnderTest::NorenUnderTest(const std::string& upstream_url,
     sources.flags.config = config_file_;
     const noren::config::Resolved loaded = noren::config::load(sources);
     if (!loaded.config) throw std::runtime_error(loaded.mistakes.front().to_string());
-    app_ = std::make_unique<noren::proxy::App>(loaded, sources);
+    app_ = std::make_unique<noren::proxy::App>(loaded, sources, heartbeat);
     thread_ = std::thread([this] { app_->run(false); });
 }
 

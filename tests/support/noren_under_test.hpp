@@ -23,7 +23,8 @@ class NorenUnderTest {
     /// change: what the test wants otherwise than the defaults of a test (one worker, no probing, no control
     /// socket).
     NorenUnderTest(const std::string& upstream_url,
-                   const std::function<void(noren::config::Config&)>& change = {});
+                   const std::function<void(noren::config::Config&)>& change = {},
+                   const noren::proxy::HeartbeatLimits& heartbeat = {});
     ~NorenUnderTest();
 
     std::uint16_t port() const { return app_->port(); }
