@@ -18,9 +18,11 @@
 #include "tests/sim/engine.hpp"
 #include "tests/sim/json_text.hpp"
 #include "tests/sim/unit/client.hpp"
+#include "tests/support/eventually.hpp"
 
 using namespace sim;
 using namespace sim::test;
+using ::test::eventually;
 using namespace std::chrono_literals;
 
 namespace {
@@ -42,17 +44,6 @@ Options options_for_test() {
     Options options;
     options.keep_truth = true;
     return options;
-}
-
-/// Waits for something that other threads bring about.
-template <typename Condition>
-bool eventually(Condition condition) {
-    const TimePoint deadline = Clock::now() + k_patience;
-    while (!condition()) {
-        if (Clock::now() > deadline) return false;
-        std::this_thread::yield();
-    }
-    return true;
 }
 
 std::set<std::string> threads() {
