@@ -22,11 +22,11 @@ class Assembly {
     /// One value from a flag or an environment variable called `source`.
     void add_override(const Key& key, std::string_view text, std::string_view source);
 
-    /// What the sources so far make of it.
-    const Config& so_far() const { return config_; }
-
     /// A mistake because of which part of what was asked for is not known: no file, no YAML, no such key.
     void add_gap(Mistake mistake);
+
+    /// What was acceptable so far; the rest is at its default.
+    const Config& so_far() const { return config_; }
 
     /// Checks what only the whole can tell (contradictions) and hands everything over.
     LoadResult finish() &&;

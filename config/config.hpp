@@ -83,7 +83,7 @@ struct Timeouts {
 
 /// GET-only endpoint for people, probes and Prometheus.
 struct Ops {
-    /// host:port; falls back to IPv4 where there is no IPv6. Restart needed.
+    /// IPv4:port or [IPv6]:port; falls back to IPv4 where there is no IPv6. Restart needed.
     std::string listen = "[::]:9464";
 
     bool operator==(const Ops&) const = default;
@@ -94,6 +94,15 @@ struct Control {
     std::string socket = "/run/noren/control.sock";  ///< path, mode 0600; empty = none. Restart needed.
 
     bool operator==(const Control&) const = default;
+};
+
+/// How a changed file is noticed.
+struct Reload {
+    /// auto: where the kernel reports changes, at once; and by looking every 5 s in any case. poll: by
+    /// looking only, for a file system that reports changes that are none, or too many. Restart needed.
+    std::string watch = "auto";
+
+    bool operator==(const Reload&) const = default;
 };
 
 struct Drain {
@@ -118,7 +127,7 @@ struct Metrics {
 };
 
 struct Config {
-    std::string listen = "0.0.0.0:8080";  ///< host:port, [v6]:port or unix:/path. Restart needed.
+    std::string listen = "0.0.0.0:8080";  ///< IPv4:port, [IPv6]:port or unix:/path. Restart needed.
     std::uint32_t workers = 0;            ///< threads; 0 = CPUs of the container, at most 4. Restart needed.
     Upstream upstream;
     Admission admission;
@@ -126,6 +135,7 @@ struct Config {
     Timeouts timeouts;
     Ops ops;
     Control control;
+    Reload reload;
     Drain drain;
     Log log;
     Metrics metrics;

@@ -20,11 +20,11 @@ constexpr std::string_view k_prefix = "NOREN_";
 constexpr std::array k_names = {
     OverrideName{"--config", "NOREN_CONFIG", "", "", &Overrides::config, "configuration file (YAML)"},
     OverrideName{"--listen", "NOREN_LISTEN", "", "listen", &Overrides::listen,
-                 "where clients connect: host:port, [v6]:port or unix:/path"},
+                 "where clients connect: IPv4:port, [IPv6]:port, :port or unix:/path"},
     OverrideName{"--upstream", "NOREN_UPSTREAM", "upstream", "url", &Overrides::upstream,
                  "the engine: http://host:port or unix:/path"},
     OverrideName{"--ops", "NOREN_OPS", "ops", "listen", &Overrides::ops,
-                 "metrics, health and status: host:port or [v6]:port"},
+                 "metrics, health and status: IPv4:port, [IPv6]:port or :port"},
     OverrideName{"--workers", "NOREN_WORKERS", "", "workers", &Overrides::workers,
                  "threads; 0 = CPUs of the container, at most 4"},
     OverrideName{"--max-concurrency", "NOREN_MAX_CONCURRENCY", "admission", "max_concurrency",
@@ -142,6 +142,15 @@ Resolved load(const Sources& sources, std::string file_text) {
     Assembly assembly;
     assembly.add_text(file_text, sources.file().value_or("config"));
     return finish(sources, std::move(assembly), std::move(file_text));
+}
+
+std::string control_socket(const Sources& sources) {
+    Assembly assembly;
+    if (const auto path = sources.file()) {
+        const auto file = read_file(*path);
+        if (const auto* text = std::get_if<std::string>(&file)) assembly.add_text(*text, *path);
+    }
+    return assembly.so_far().control.socket;
 }
 
 }  // namespace noren::config

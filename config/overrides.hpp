@@ -72,4 +72,8 @@ Resolved load(const Sources& sources);
 /// The same with a text of the file that was read already: what FileWatcher saw is what is loaded.
 Resolved load(const Sources& sources, std::string file_text);
 
+/// control.socket as these sources have it, whatever mistakes are elsewhere in them: a noren that runs can be
+/// asked also while its file is broken. The default where there is nothing to be read.
+std::string control_socket(const Sources& sources);
+
 }  // namespace noren::config

@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
-# install-packages.sh build|test|image: installs what deploy/packages.txt lists and this Debian 12 does not have yet. test
-# includes build.
+# install-packages.sh [test] [fuzz] [image]: installs what deploy/packages.txt lists and this Debian 12 does not have yet:
+# what building takes, and what each named set takes.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-sets=${1:-build}
-[ "$sets" = test ] && sets="build test"
-wanted=$(for set in $sets; do sed -n "s/^$set: //p" "$here/packages.txt"; done)
+wanted=$(for set in build "$@"; do sed -n "s/^$set: //p" "$here/packages.txt"; done)
 missing=()
 for package in $wanted; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")

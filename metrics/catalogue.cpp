@@ -31,7 +31,8 @@ Buckets stage() {
     return bounds;
 }
 Buckets queue() {
-    return {.0001, .0005, .001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300};
+    return {.0001, .0005, .001, .005, .01, .025, .05, .1, .15, .25, .4, .5, .75, 1,  1.5,
+            2,     2.5,   3.5,  5,    7.5, 10,   15,  20, 30,  40,  60, 80, 120, 160, 300};
 }
 Buckets connect() {
     return {.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5};
@@ -40,7 +41,8 @@ Buckets overhead() {
     return {.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .05, .25};
 }
 Buckets tokens_per_second() {
-    return {1, 2, 5, 10, 15, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 750, 1000, 2000};
+    return {1,  2,  3,  5,  7.5, 10,  12.5, 15,  17.5, 20,  22.5, 25,  27.5, 30,  35,   40,
+            45, 50, 60, 75, 90,  100, 125,  150, 200,  250, 300,  400, 500,  750, 1000, 2000};
 }
 Buckets token_count() {
     return {1,    4,    16,    64,    128,   256,    512,    1024,   2048,
@@ -126,6 +128,8 @@ ProcessWide::ProcessWide(Registry& r)
       awaiting_first_token(
           gauge(r, "noren_awaiting_first_token_requests",
                 "Admitted requests without output yet: in the engine's own queue, or in prefill")),
+      stalled(gauge(r, "noren_stalled_requests",
+                    "Running requests whose engine is held back now, because their client does not read")),
       disconnects(counter(r, "noren_client_disconnects_total",
                           "Clients that left before their answer was whole, by where the request was"),
                   "phase", all_of(k_phase_names)),
@@ -140,8 +144,10 @@ ProcessWide::ProcessWide(Registry& r)
                "reason", all_of(k_failure_reasons)),
       rejections(counter(r, "noren_queue_rejections_total", "Requests that noren refused a place"), "reason",
                  {"full", "timeout", "shutdown"}),
-      upstream_errors(counter(r, "noren_upstream_errors_total", "What went wrong on the engine's side"),
-                      "reason", {"connect", "reset", "timeout", "tls", "protocol", "http_5xx"}),
+      upstream_errors(
+          counter(r, "noren_upstream_errors_total",
+                  "What went wrong on the engine's side; stream_error: an error in an answer that began well"),
+          "reason", {"connect", "reset", "timeout", "tls", "protocol", "http_5xx", "stream_error"}),
       upstream_connects(
           counter(r, "noren_upstream_connects_total", "Connections to the engine that were tried"), "result",
           {"ok", "error"}),

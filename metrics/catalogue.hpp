@@ -30,9 +30,11 @@ Buckets itl();
 Buckets duration();
 /// A stage may be a fraction of a millisecond (queue, connect) or most of a long answer (decode).
 Buckets stage();
+/// As fine as those of the time to first token, of which the wait is a part.
 Buckets queue();
 Buckets connect();
 Buckets overhead();
+/// Ten to twenty percent apart where people read along: the decision about a limit hangs on it.
 Buckets tokens_per_second();
 Buckets token_count();
 }  // namespace buckets
@@ -118,6 +120,7 @@ struct ProcessWide {
     prometheus::Gauge& inflight;
     prometheus::Gauge& tunnels;
     prometheus::Gauge& awaiting_first_token;
+    prometheus::Gauge& stalled;
     CounterSet disconnects;          ///< by phase
     CounterSet connections_refused;  ///< by reason
     CounterSet upgrades;             ///< by protocol

@@ -180,16 +180,19 @@ void ExchangeMeter::stalled(TimePoint at) noexcept {
     if (s.stages.current() == Stage::stall) return;
     s.before_stall = s.stages.current();
     s.stages.enter(Stage::stall, at);
+    if (s.gated && !s.upstream_over) s.stalled.emplace(s.telemetry.process().stalled);
 }
 
 void ExchangeMeter::resumed(TimePoint at) noexcept {
     State& s = *state_;
     if (s.stages.current() == Stage::stall) s.stages.enter(s.before_stall, at);
+    s.stalled.reset();
 }
 
 void ExchangeMeter::upstream_done(TimePoint at) {
     State& s = *state_;
     s.awaiting.reset();
+    s.stalled.reset();
     s.answer_ended();
     mark(at);
     s.upstream_over = true;
@@ -204,6 +207,7 @@ void ExchangeMeter::finish(const Ending& ending, const ByteCounts& bytes, TimePo
     if (std::exchange(s.finished, true)) return;
     s.left_in = s.phase();
     s.awaiting.reset();
+    s.stalled.reset();
     s.answer_ended();
     // A cut answer may end in a whole event without its end mark: a token, but nobody knows when it came.
     if (s.fresh_events > 0) s.series().output_tokens_events.Increment(std::exchange(s.fresh_events, 0));

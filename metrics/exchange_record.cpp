@@ -136,6 +136,7 @@ void ExchangeMeter::State::record_causes(const Ending& ending) {
     ProcessWide& process = telemetry.process();
     if (ending.outcome == Outcome::client_closed) process.disconnects.add(name_of(left_in));
     if (upstream_status >= 500) process.upstream_errors.add("http_5xx");
+    if (seen.error && upstream_status < 400) process.upstream_errors.add("stream_error");
     if (ending.reason.empty()) return;
     process.failures.add(ending.reason);
     process.upstream_errors.add(upstream_fault(ending.reason));

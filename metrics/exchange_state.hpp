@@ -85,6 +85,7 @@ struct ExchangeMeter::State {
 
     std::optional<Held> inflight;
     std::optional<Held> awaiting;
+    std::optional<Held> stalled;
     std::optional<Held> tunnel;
     Phase left_in = Phase::upload;  ///< where it was at its end
     bool finished = false;

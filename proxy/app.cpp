@@ -9,6 +9,7 @@
 
 #include "config/keys.hpp"
 #include "config/render.hpp"
+#include "proxy/ops/json_text.hpp"
 #include "proxy/version.hpp"
 
 namespace noren::proxy {
@@ -29,16 +30,9 @@ unsigned worker_count(const config::Config& config) {
     return config.workers != 0 ? config.workers : default_workers();
 }
 
-json::array to_array(const std::vector<std::string>& lines) {
-    json::array array;
-    for (const std::string& line : lines)
-        array.emplace_back(line);
-    return array;
-}
-
 /// Of the control socket.
 std::string answer(bool ok, const std::string& message) {
-    return json::serialize(json::object{{"ok", ok}, {"message", message}});
+    return json::serialize(json::object{{"ok", ok}, {"message", json_text(message)}});
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -50,7 +44,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-App::App(const config::Resolved& loaded, config::Sources sources)
+App::App(const config::Resolved& loaded, config::Sources sources, const HeartbeatLimits& heartbeat)
     : settings_(std::make_shared<const Settings>(*loaded.config)),
       log_(loaded.config->log),
       telemetry_(telemetry_settings(*loaded.config)),
@@ -63,6 +57,10 @@ App::App(const config::Resolved& loaded, config::Sources sources)
       ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
       probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, engine_up_,
              [this](bool up, std::string_view why) { engine_changed(up, why); }),
+      heartbeat_(
+          io_, server_.workers(),
+          [this](std::size_t worker, std::function<void()> task) { server_.post(worker, std::move(task)); },
+          [this](std::size_t worker, bool stuck) { worker_changed(worker, stuck); }, heartbeat),
       drain_(io_, drain_hooks()),
       reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
@@ -95,6 +93,7 @@ void App::run(bool with_signals) {
     if (control_) control_->start();
     probe_.start();
     reload_.start();
+    heartbeat_.start();
     log_.event(Level::info, "serving",
                {{"listen", server_.address()},
                 {"engine", config::to_string(engine_)},
@@ -123,8 +122,16 @@ void App::handle_signals() {
     });
 }
 
+void App::warn(std::string_view message) {
+    log_.event(Level::warning, message);
+}
+
 void App::terminate() {
     asio::post(io_, [this] { terminate_with(settings_->config.drain.lame_duck); });
+}
+
+void App::reload() {
+    asio::post(io_, [this] { reload_.now(); });
 }
 
 void App::stop_now() {
@@ -156,6 +163,11 @@ void App::engine_changed(bool up, std::string_view why) {
         log_.event(Level::warning, "the engine is down",
                    {{"engine", config::to_string(engine_)}, {"because", std::string(why)}});
     }
+}
+
+void App::worker_changed(std::size_t worker, bool stuck) {
+    log_.event(stuck ? Level::error : Level::warning, stuck ? "a worker is stuck" : "the worker turns again",
+               {{"worker", std::to_string(worker)}});
 }
 
 Drain::Hooks App::drain_hooks() {
@@ -195,10 +207,12 @@ OpsHooks App::ops_hooks() {
         [this] { return not_ready_because().empty(); },
         [this] {
             const auto because = not_ready_because();
-            return json::serialize(json::object{{"ready", because.empty()}, {"because", to_array(because)}});
+            return json::serialize(
+                json::object{{"ready", because.empty()}, {"because", json_texts(because)}});
         },
         [this] { return drain_.phase() == Drain::Phase::no || drain_.phase() == Drain::Phase::drained; },
         [this] { return drain_.phase() != Drain::Phase::no; },
+        [this] { return heartbeat_.complaint(); },
     };
 }
 
@@ -298,9 +312,9 @@ std::string App::control(std::string_view command) {
         const ReloadResult result = reload_.now();
         return json::serialize(json::object{{"ok", result.ok},
                                             {"message", result.message},
-                                            {"errors", to_array(result.errors)},
-                                            {"changes", to_array(result.changes)},
-                                            {"restart_required", to_array(result.restart_required)}});
+                                            {"errors", json_texts(result.errors)},
+                                            {"changes", json_texts(result.changes)},
+                                            {"restart_required", json_texts(result.restart_required)}});
     }
     if (command == "drain") {
         drain_.begin(settings_->config.drain, settings_->config.drain.lame_duck);

@@ -1,6 +1,6 @@
 #include "proxy/reload.hpp"
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <utility>
 
@@ -27,16 +27,23 @@ void Reload::start() {
     const auto file = sources_.file();
     if (!file) return;
     config_file_ = watch(*file, file_text_);
-    if (!config_file_->events)
+    if (!config_file_->events && !only_polls())
         log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");
     watch_limit_file(limit_text_);
     watch_clock();
 }
 
+bool Reload::only_polls() const {
+    return running_.reload.watch == "poll";
+}
+
 std::shared_ptr<Reload::Watched> Reload::watch(const std::string& path, std::string_view loaded) {
-    auto watched = std::make_shared<Watched>(path, loaded);
-    if (watched->file.fd() >= 0) {
-        watched->events.emplace(io_, ::dup(watched->file.fd()));
+    using Events = config::FileWatcher::Events;
+    auto watched = std::make_shared<Watched>(path, loaded, only_polls() ? Events::none : Events::inotify);
+    // A descriptor of its own for Asio, if there is one left to be had.
+    const int events = ::fcntl(watched->file.fd(), F_DUPFD_CLOEXEC, 0);
+    if (events >= 0) {
+        watched->events.emplace(io_, events);
         watch_events(watched);
     }
     return watched;

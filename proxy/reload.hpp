@@ -54,12 +54,14 @@ class Reload {
   private:
     /// A file, and the events that say when to look at it.
     struct Watched {
-        Watched(const std::string& path, std::string_view loaded) : file(path, loaded) {}
+        Watched(const std::string& path, std::string_view loaded, config::FileWatcher::Events events_from)
+            : file(path, loaded, events_from) {}
         config::FileWatcher file;
         std::optional<asio::posix::stream_descriptor> events;
     };
 
     std::shared_ptr<Watched> watch(const std::string& path, std::string_view loaded);
+    bool only_polls() const;
     void watch_limit_file(std::string_view loaded);
     void watch_events(const std::shared_ptr<Watched>& watched);
     void watch_clock();

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <numeric>
 #include <string>
+#include <utility>
 
 namespace noren::proxy {
 namespace {
@@ -57,6 +58,10 @@ void Server::start() {
         threads_.emplace_back([this, i] { workers_[i]->run(listeners_.take(i)); });
         ::pthread_setname_np(threads_.back().native_handle(), ("noren-w" + std::to_string(i)).c_str());
     }
+}
+
+void Server::post(std::size_t worker, std::function<void()> task) {
+    workers_.at(worker)->post(std::move(task));
 }
 
 void Server::apply(const std::shared_ptr<const Settings>& settings) {

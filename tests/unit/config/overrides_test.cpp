@@ -104,7 +104,7 @@ TEST_CASE("an override is named as it was given, with the same rules as the file
             "NOREN_QUEUE_TIMEOUT: admission.queue_timeout: found 30 without a unit, expected a duration from "
             "0 to "
             "24h (units ms, s, m, h)",
-            "--listen: listen: found empty text, expected host:port, [IPv6]:port, :port or unix:/path",
+            "--listen: listen: found empty text, expected IPv4:port, [IPv6]:port, :port or unix:/path",
             "--max-concurrency: admission.max_concurrency: found \"lots\", expected a whole number from 0 to "
             "1000000"});
 }
@@ -204,4 +204,21 @@ TEST_CASE("flag, variable and key of an override belong together") {
         CHECK_FALSE(name.help.empty());
     }
     CHECK(config::override_names().size() == 9);
+}
+
+TEST_CASE("the control socket is found in a file with mistakes elsewhere") {
+    const noren::test::TempDir dir;
+    config::Sources sources;
+    CHECK(config::control_socket(sources) == "/run/noren/control.sock");
+    sources.flags.config = (dir / "noren.yaml").string();
+    CHECK(config::control_socket(sources) == "/run/noren/control.sock");
+    const auto in_file = [&](std::string_view text) {
+        noren::test::write_file(dir / "noren.yaml", text);
+        return config::control_socket(sources);
+    };
+    CHECK(in_file("control: {socket: /a.sock}\n") == "/a.sock");
+    CHECK(in_file("admision: {}\ncontrol: {socket: /a.sock}\nworkers: many\n") == "/a.sock");
+    CHECK(in_file("control: {socket: ''}\n").empty());
+    CHECK(in_file("control: {socket: a.sock}\n") == "/run/noren/control.sock");
+    CHECK(in_file("control: {socket\n") == "/run/noren/control.sock");
 }

@@ -93,6 +93,8 @@ TEST_CASE("an error inside a 200 stream is the engine's fault, also if the clien
     }
     const Scrape s = rig.scrape();
     CHECK(requests(s, "m", "200", "upstream_error") == 1);
+    CHECK(upstream_errors(s, "stream_error") == 1);
+    CHECK(all_of(s, "noren_upstream_errors_total") == 1);
     CHECK(s(R"(noren_request_duration_seconds_count{model="m",outcome="error"})") == 1);
     CHECK(all_of(s, "noren_client_disconnects_total") == 0);
     CHECK(s(R"(noren_time_per_output_token_seconds_count{model="m"})") == 0);
@@ -254,6 +256,39 @@ TEST_CASE("gauges follow an exchange") {
     gauges(1, 0);  // the engine is done; the client still reads
     plain.end(60);
     gauges(0, 0);
+}
+
+TEST_CASE("a slow client holds the engine back until it reads or the engine is done") {
+    Rig rig;
+    const auto stalled = [&] { return rig.scrape()("noren_stalled_requests"); };
+    Driven d(rig);
+    d.until_sent();
+    d.stream_head(40);
+    CHECK(stalled() == 0);
+    d.meter.stalled(at(50));
+    CHECK(stalled() == 1);
+    d.meter.resumed(at(60));
+    CHECK(stalled() == 0);
+    d.meter.stalled(at(70));
+    d.meter.upstream_done(at(80));
+    CHECK(stalled() == 0);
+    d.meter.resumed(at(85));
+    d.meter.stalled(at(90));  // the engine is done; the client still reads
+    CHECK(stalled() == 0);
+    d.end(100);
+    CHECK(stalled() == 0);
+
+    {
+        Driven cut(rig);
+        cut.until_sent();
+        cut.meter.stalled(at(50));
+        CHECK(stalled() == 1);
+    }
+    CHECK(stalled() == 0);
+
+    Driven passed(rig, Endpoint::passthrough, false);
+    passed.meter.stalled(at(50));
+    CHECK(stalled() == 0);
 }
 
 TEST_CASE("an exchange that nobody ended is a fault of ours, and its gauges come back") {

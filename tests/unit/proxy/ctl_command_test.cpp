@@ -302,4 +302,22 @@ TEST_CASE("the status as JSON holds every figure") {
     CHECK(to_json(s).find('\n') == std::string::npos);
 }
 
+TEST_CASE("the status is valid JSON whatever bytes a file name or an engine holds") {
+    Status s = busy_status();
+    s.config_file = "/etc/caf\xe9.yaml";
+    s.engine = "unix:/run/\xc3";
+    s.engine_error = "\xf0\x9f";
+    s.listen = "unix:/\xff";
+    s.last_reload_errors = {"/etc/caf\xe9.yaml:3: a: found \"\n\", expected c"};
+    boost::system::error_code error;
+    const auto json = boost::json::parse(to_json(s), error);
+    REQUIRE_FALSE(error);
+    CHECK(json.at_pointer("/config/file") == "/etc/caf\xef\xbf\xbd.yaml");
+    CHECK(json.at_pointer("/engine/address") == "unix:/run/\xef\xbf\xbd");
+    CHECK(json.at_pointer("/engine/last_error") == "\xef\xbf\xbd");
+    CHECK(json.at_pointer("/listen") == "unix:/\xef\xbf\xbd");
+    CHECK(json.at_pointer("/config/last_reload_errors/0") ==
+          "/etc/caf\xef\xbf\xbd.yaml:3: a: found \"\n\", expected c");
+}
+
 }  // namespace noren::proxy
