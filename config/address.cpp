@@ -11,8 +11,8 @@ namespace noren::config {
 
 namespace {
 
-constexpr std::string_view k_listen = "host:port, [IPv6]:port, :port or unix:/path";
-constexpr std::string_view k_listen_tcp = "host:port, [IPv6]:port or :port";
+constexpr std::string_view k_listen = "IPv4:port, [IPv6]:port, :port or unix:/path";
+constexpr std::string_view k_listen_tcp = "IPv4:port, [IPv6]:port or :port";
 constexpr std::string_view k_upstream = "http://host:port or unix:/path";
 constexpr std::size_t k_longest_host = 253;  // RFC 1035 2.3.4, without the root's dot
 
@@ -104,12 +104,17 @@ ParsedEndpoint parse_unix(std::string_view path) {
     return {Endpoint{"", 0, std::string(path)}, ""};
 }
 
+/// A name is refused: it may have several addresses, or none on the machine where it counts.
 ParsedEndpoint parse_tcp(std::string_view text, std::string_view expected) {
     const auto authority = split_authority(text);
     if (!authority || !authority->has_port) return refuse(expected);
+    const std::string_view host = authority->host;
+    if (host == "localhost") return refuse(std::string(expected) + ": 127.0.0.1 or [::1] for localhost");
+    if (!host.empty() && !is_ipv6(host) && !is_address(AF_INET, host))
+        return refuse(std::string(expected) + ": an address, names are not looked up");
     const auto port = parse_port(authority->port);
     if (!port) return refuse(std::string(expected) + " with a port from 0 to 65535");
-    return {Endpoint{std::string(authority->host), *port, ""}, ""};
+    return {Endpoint{std::string(host), *port, ""}, ""};
 }
 
 }  // namespace

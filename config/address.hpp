@@ -25,7 +25,8 @@ struct ParsedEndpoint {
     std::string expected;  ///< what would have been right; set exactly if there is no endpoint
 };
 
-/// `host:port`, `[v6]:port`, `:port` or `unix:/path`.
+/// `IPv4:port`, `[IPv6]:port`, `:port` or `unix:/path`. Names are refused: what is good here can be bound
+/// without looking anything up.
 ParsedEndpoint parse_listen(std::string_view text);
 
 /// As parse_listen, without `unix:`.

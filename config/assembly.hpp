@@ -25,6 +25,9 @@ class Assembly {
     /// A mistake because of which part of what was asked for is not known: no file, no YAML, no such key.
     void add_gap(Mistake mistake);
 
+    /// What was acceptable so far; the rest is at its default.
+    const Config& so_far() const { return config_; }
+
     /// Checks what only the whole can tell (contradictions) and hands everything over.
     LoadResult finish() &&;
 

@@ -30,6 +30,9 @@ struct Upstream {
 /// Who may be in the engine, and who may wait.
 struct Admission {
     std::uint32_t max_concurrency = 256;  ///< requests in the engine at once; 0 = unlimited
+    /// A file that holds a max_concurrency and nothing else, stronger than every other source: an annotation
+    /// of the pod, by way of the downward API. Empty = none; so is a file that is missing or blank.
+    std::string max_concurrency_file;
     std::uint32_t max_queue = 512;        ///< requests waiting; 0 = nobody waits, refuse at once
     Duration queue_timeout{30'000};       ///< absolute, from ready-to-be-admitted; 0 = wait for ever
     std::uint16_t full_status = 429;      ///< status of queue_full and queue_timeout: 429 or 503
@@ -80,7 +83,7 @@ struct Timeouts {
 
 /// GET-only endpoint for people, probes and Prometheus.
 struct Ops {
-    /// host:port; falls back to IPv4 where there is no IPv6. Restart needed.
+    /// IPv4:port or [IPv6]:port; falls back to IPv4 where there is no IPv6. Restart needed.
     std::string listen = "[::]:9464";
 
     bool operator==(const Ops&) const = default;
@@ -91,6 +94,15 @@ struct Control {
     std::string socket = "/run/noren/control.sock";  ///< path, mode 0600; empty = none. Restart needed.
 
     bool operator==(const Control&) const = default;
+};
+
+/// How a changed file is noticed.
+struct Reload {
+    /// auto: where the kernel reports changes, at once; and by looking every 5 s in any case. poll: by
+    /// looking only, for a file system that reports changes that are none, or too many. Restart needed.
+    std::string watch = "auto";
+
+    bool operator==(const Reload&) const = default;
 };
 
 struct Drain {
@@ -115,7 +127,7 @@ struct Metrics {
 };
 
 struct Config {
-    std::string listen = "0.0.0.0:8080";  ///< host:port, [v6]:port or unix:/path. Restart needed.
+    std::string listen = "0.0.0.0:8080";  ///< IPv4:port, [IPv6]:port or unix:/path. Restart needed.
     std::uint32_t workers = 0;            ///< threads; 0 = CPUs of the container, at most 4. Restart needed.
     Upstream upstream;
     Admission admission;
@@ -123,6 +135,7 @@ struct Config {
     Timeouts timeouts;
     Ops ops;
     Control control;
+    Reload reload;
     Drain drain;
     Log log;
     Metrics metrics;

@@ -31,6 +31,7 @@ bool collide(const Endpoint& a, const Endpoint& b) {
 bool arrives_at(const Endpoint& target, const Endpoint& listener) {
     if (target.is_unix() || listener.is_unix()) return target.path == listener.path;
     if (target.port != listener.port) return false;
+    if (target.host == "localhost" && is_loopback(listener.host)) return true;
     return target.host == listener.host || (is_loopback(target.host) && is_any(listener.host));
 }
 

@@ -66,6 +66,7 @@ std::vector<Key> make_keys() {
     const Section timeouts("timeouts", &Config::timeouts);
     const Section ops("ops", &Config::ops);
     const Section control("control", &Config::control);
+    const Section reload("reload", &Config::reload);
     const Section drain("drain", &Config::drain);
     const Section log("log", &Config::log);
     const Section metrics("metrics", &Config::metrics);
@@ -81,6 +82,7 @@ std::vector<Key> make_keys() {
         upstream("health_timeout", &Upstream::health_timeout, duration(10ms, 1h)),
 
         admission("max_concurrency", &Admission::max_concurrency, count(0, k_most_requests)),
+        admission("max_concurrency_file", &Admission::max_concurrency_file, file_path()),
         admission("max_queue", &Admission::max_queue, count(0, k_most_requests)),
         admission("queue_timeout", &Admission::queue_timeout, duration(0ms, 24h)),
         admission("full_status", &Admission::full_status, one_of({429, 503})),
@@ -105,6 +107,8 @@ std::vector<Key> make_keys() {
 
         ops("listen", &Ops::listen, listen_tcp_address(), after_restart),
         control("socket", &Control::socket, socket_path(), after_restart),
+
+        reload("watch", &Reload::watch, one_of({"auto", "poll"}), after_restart),
 
         drain("lame_duck", &Drain::lame_duck, duration(0ms, 1h)),
         drain("timeout", &Drain::timeout, duration(0ms, 24h)),

@@ -20,11 +20,11 @@ constexpr std::string_view k_prefix = "NOREN_";
 constexpr std::array k_names = {
     OverrideName{"--config", "NOREN_CONFIG", "", "", &Overrides::config, "configuration file (YAML)"},
     OverrideName{"--listen", "NOREN_LISTEN", "", "listen", &Overrides::listen,
-                 "where clients connect: host:port, [v6]:port or unix:/path"},
+                 "where clients connect: IPv4:port, [IPv6]:port, :port or unix:/path"},
     OverrideName{"--upstream", "NOREN_UPSTREAM", "upstream", "url", &Overrides::upstream,
                  "the engine: http://host:port or unix:/path"},
     OverrideName{"--ops", "NOREN_OPS", "ops", "listen", &Overrides::ops,
-                 "metrics, health and status: host:port or [v6]:port"},
+                 "metrics, health and status: IPv4:port, [IPv6]:port or :port"},
     OverrideName{"--workers", "NOREN_WORKERS", "", "workers", &Overrides::workers,
                  "threads; 0 = CPUs of the container, at most 4"},
     OverrideName{"--max-concurrency", "NOREN_MAX_CONCURRENCY", "admission", "max_concurrency",
@@ -71,10 +71,31 @@ void apply(const Overrides& overrides, std::string_view OverrideName::* source, 
     }
 }
 
+std::string_view trimmed(std::string_view text) {
+    constexpr std::string_view blank = " \t\r\n";
+    const std::size_t first = text.find_first_not_of(blank);
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+/// The content of admission.max_concurrency_file. The kubelet makes the file before the container starts and
+/// leaves it blank while the pod has no such annotation, so one that is not there says nothing either.
+std::string apply_limit_file(Assembly& assembly) {
+    const std::string path = assembly.so_far().admission.max_concurrency_file;
+    if (path.empty()) return {};
+    auto file = read_file(path);
+    auto* text = std::get_if<std::string>(&file);
+    if (!text) return {};
+    if (const std::string_view limit = trimmed(*text); !limit.empty())
+        assembly.add_override(*find_key("admission", "max_concurrency"), limit, path);
+    return std::move(*text);
+}
+
 Resolved finish(const Sources& sources, Assembly&& assembly, std::string file_text) {
     apply(sources.environment, &OverrideName::variable, assembly);
     apply(sources.flags, &OverrideName::flag, assembly);
-    return {std::move(assembly).finish(), std::move(file_text)};
+    std::string limit_text = apply_limit_file(assembly);
+    return {std::move(assembly).finish(), std::move(file_text), std::move(limit_text)};
 }
 
 }  // namespace
@@ -121,6 +142,15 @@ Resolved load(const Sources& sources, std::string file_text) {
     Assembly assembly;
     assembly.add_text(file_text, sources.file().value_or("config"));
     return finish(sources, std::move(assembly), std::move(file_text));
+}
+
+std::string control_socket(const Sources& sources) {
+    Assembly assembly;
+    if (const auto path = sources.file()) {
+        const auto file = read_file(*path);
+        if (const auto* text = std::get_if<std::string>(&file)) assembly.add_text(*text, *path);
+    }
+    return assembly.so_far().control.socket;
 }
 
 }  // namespace noren::config

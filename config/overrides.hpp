@@ -1,6 +1,7 @@
 #pragma once
 // The few keys one sets in a pod spec (`NOREN_*`) or tries by hand (flags), and the one call that puts a
-// Config together from file, environment and flags. Flags beat environment beat file.
+// Config together from file, environment and flags. Flags beat environment beat file; for the concurrency
+// limit, admission.max_concurrency_file beats all three.
 
 #include <optional>
 #include <span>
@@ -60,7 +61,9 @@ struct Sources {
 };
 
 struct Resolved : LoadResult {
-    std::string file_text;  ///< what was read, for FileWatcher to compare with; empty without a file
+    // What was read, for FileWatcher to compare with; empty without a file.
+    std::string file_text;
+    std::string limit_text;  ///< of admission.max_concurrency_file
 };
 
 /// Reads the file (if any) and applies environment and flags.
@@ -68,5 +71,9 @@ Resolved load(const Sources& sources);
 
 /// The same with a text of the file that was read already: what FileWatcher saw is what is loaded.
 Resolved load(const Sources& sources, std::string file_text);
+
+/// control.socket as these sources have it, whatever mistakes are elsewhere in them: a noren that runs can be
+/// asked also while its file is broken. The default where there is nothing to be read.
+std::string control_socket(const Sources& sources);
 
 }  // namespace noren::config

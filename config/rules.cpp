@@ -211,6 +211,11 @@ Rule<std::string> socket_path() {
                 [](std::string_view path) { return path.empty() || is_socket_path(path); });
 }
 
+Rule<std::string> file_path() {
+    return text("an absolute path, or \"\" for none",
+                [](std::string_view path) { return path.empty() || path.starts_with('/'); });
+}
+
 Rule<std::string> request_path() {
     return text("a path that begins with / and has no spaces", is_request_path);
 }

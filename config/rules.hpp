@@ -50,6 +50,7 @@ Rule<std::string> listen_address();      ///< as parse_listen
 Rule<std::string> listen_tcp_address();  ///< as parse_listen_tcp
 Rule<std::string> upstream_url();        ///< as parse_upstream
 Rule<std::string> socket_path();         ///< an absolute path, or empty = none
+Rule<std::string> file_path();           ///< an absolute path, or empty = none
 Rule<std::string> request_path();        ///< what may stand in a request line: `/...`, visible ASCII
 Rule<std::string> access_log();          ///< `stdout`, `off`, or a path with at least one `/`
 

@@ -23,8 +23,10 @@ constexpr std::uint32_t k_lost_events = k_directory_events | IN_IGNORED | IN_UNM
 
 }  // namespace
 
-FileWatcher::FileWatcher(std::string path, std::string_view loaded)
-    : path_(std::move(path)), seen_(loaded), fd_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+FileWatcher::FileWatcher(std::string path, std::string_view loaded, Events events)
+    : path_(std::move(path)),
+      seen_(loaded),
+      fd_(events == Events::inotify ? ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1) {
     arm();
 }
 

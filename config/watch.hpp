@@ -16,8 +16,10 @@ namespace noren::config {
 
 class FileWatcher {
   public:
+    enum class Events { inotify, none };
+
     /// `loaded` is the content in force: only something else is news. The file need not exist.
-    FileWatcher(std::string path, std::string_view loaded);
+    FileWatcher(std::string path, std::string_view loaded, Events events = Events::inotify);
     ~FileWatcher();
     FileWatcher(const FileWatcher&) = delete;
     FileWatcher& operator=(const FileWatcher&) = delete;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# install-packages.sh build|test: installs what deploy/packages.txt lists and this Debian 12 does not have yet.
+# install-packages.sh [test] [fuzz] [image]: installs what deploy/packages.txt lists and this Debian 12 does not have yet:
+# what building takes, and what each named set takes.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-wanted=$(sed -n "s/^build: //p" "$here/packages.txt")
-[ "${1:-build}" = test ] && wanted="$wanted $(sed -n "s/^test: //p" "$here/packages.txt")"
+wanted=$(for set in build "$@"; do sed -n "s/^$set: //p" "$here/packages.txt"; done)
 missing=()
 for package in $wanted; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")

@@ -5,11 +5,11 @@
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top"
-once=0 upstream="" fits=5s exceeds=8s
+once=0 upstream="" fits=5s stage=3s
 while [ $# -gt 0 ]; do
     case $1 in
         --once) once=1 ;;
-        --short) fits=2s exceeds=4s ;;
+        --short) fits=2s stage=1500ms ;;
         --upstream) upstream=${2:?--upstream needs a URL}; shift ;;
         *) sed -n '2,4s/^# //p' "$0"; exit 2 ;;
     esac
@@ -19,7 +19,9 @@ data=${NOREN_QUICKSTART_PORT:-8080} ops=${NOREN_QUICKSTART_OPS_PORT:-9464} engin
 cap=8 queue=16
 bin=build/release/bin work=$(mktemp -d)
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+bold="" plain=""
+[ -t 1 ] && bold=$'\033[1m' plain=$'\033[0m'
+say() { printf '\n%s\n' "$bold$*$plain"; }
 end() {
     # Only what this script started, by its own numbers.
     for pid in "${noren_pid:-}" "${sim_pid:-}" "${sampler_pid:-}"; do
@@ -36,8 +38,11 @@ ready() { # url, seconds
     done
     return 1
 }
-metric() { curl -fsS "http://127.0.0.1:$ops/metrics" | awk -v name="$1" '$1 == name {print $2; found = 1} END {if (!found) print 0}'; }
-total() { curl -fsS "http://127.0.0.1:$ops/metrics" | awk -v re="^$1[{ ]" '$0 ~ re {sum += $NF} END {printf "%d\n", sum}'; }
+total() { awk -v re="^$1[{ ]" '$0 ~ re {sum += $NF} END {printf "%d\n", sum}' "$work/metrics"; }
+mean() { # histogram, factor, unit
+    awk -v sum="^$1_sum[{ ]" -v count="^$1_count[{ ]" -v factor="$2" -v unit="$3" \
+        '$0 ~ sum {s += $NF} $0 ~ count {n += $NF} END {if (n) printf "%.1f%s\n", s / n * factor, unit; else print "-"}' "$work/metrics"
+}
 
 bash deploy/install-packages.sh build
 command -v curl >/dev/null || bash deploy/install-packages.sh test
@@ -63,28 +68,34 @@ ready "http://127.0.0.1:$ops/-/ready" 30 || { echo "the engine at $upstream does
 model=$(curl -fsS "http://127.0.0.1:$data/v1/models" | sed -n 's/.*"id":"\([^"]*\)".*/\1/p' | head -n 1)
 load=("$bin/noren-load" --model "${model:-default}" --max-tokens 20:60 --prompt-words 20:80)
 
-say "1. A load that fits: 4 clients, each request sent to the engine directly (A) and through noren (B)"
+say "1. What noren costs: 4 clients, each request sent to the engine directly (direct) and through noren (noren)"
 status=0
-"${load[@]}" --url "$upstream" --against "http://127.0.0.1:$data" -c 4 --duration $fits || status=$?
+"${load[@]}" --url "$upstream" --against "http://127.0.0.1:$data" --labels direct,noren -c 4 --duration $fits || status=$?
 
-say "2. A load that does not: 40 clients, while noren lets $cap into the engine and $queue wait"
+say "2. What noren does: more and more clients, while it lets $cap requests into the engine and $queue wait"
+echo "   8 clients just fit, 20 fill the queue, of 40 some are refused and ask again after a second."
 : >"$work/depth"
 while :; do
-    curl -fsS "http://127.0.0.1:$ops/metrics" 2>/dev/null | awk '$1 == "noren_running_requests" {r = $2} $1 == "noren_queued_requests" {q = $2} END {print r + 0, q + 0}' >>"$work/depth"
+    curl -fsS "http://127.0.0.1:$ops/metrics" 2>/dev/null | awk -v at="$EPOCHREALTIME" '
+        $1 == "noren_running_requests" {r = $2} $1 == "noren_queued_requests" {q = $2} END {print at, r + 0, q + 0}' >>"$work/depth"
     sleep 0.4
 done &
 sampler_pid=$!
-"${load[@]}" --url "http://127.0.0.1:$data" -c 40 --duration $exceeds || status=$?
+"${load[@]}" --url "http://127.0.0.1:$data" --stages "8:$stage,20:$stage,40:$stage" --refused-pause 1s || status=$?
 kill "$sampler_pid" 2>/dev/null; wait "$sampler_pid" 2>/dev/null || true; sampler_pid=""
+curl -fsS "http://127.0.0.1:$ops/metrics" >"$work/metrics"
 
-say "Queue depth over time (a row is 0.4 s;  # in the engine, at most $cap;  + waiting, at most $queue)"
-awk '{printf "  "; for (i = 0; i < $1; i++) printf "#"; for (i = 0; i < $2; i++) printf "+"; printf "\n"}' "$work/depth"
-say "What noren counted"
+say "Queue depth over time (# in the engine, at most $cap;  + waiting, at most $queue)"
+awk 'NR == 1 {begin = $1} {printf "  %4.1f s  ", $1 - begin; for (i = 0; i < $2; i++) printf "#"; for (i = 0; i < $3; i++) printf "+"; printf "\n"}' "$work/depth"
+say "What noren counted in both loads"
 printf '  %-44s %s\n' \
     "requests ended" "$(total noren_requests_total)" \
-    "of them refused, because the queue was full" "$(metric 'noren_queue_rejections_total{reason="full"}')" \
+    "  refused, because the queue was full" "$(total 'noren_queue_rejections_total{reason="full"}')" \
     "output tokens" "$(total noren_output_tokens_total)" \
-    "first tokens timed" "$(total noren_time_to_first_token_seconds_count)"
+    "time to first token, mean" "$(mean noren_time_to_first_token_seconds 1000 " ms")" \
+    "  of it in noren's queue" "$(mean noren_queue_wait_seconds 1000 " ms")" \
+    "  of it in the engine" "$(mean noren_upstream_time_to_first_token_seconds 1000 " ms")" \
+    "tokens per second of one stream, mean" "$(mean noren_request_output_tokens_per_second 1 "")"
 say "Where to look"
 printf '  %-44s %s\n' \
     "send requests here (OpenAI, Anthropic, ...)" "http://127.0.0.1:$data/v1/chat/completions" \

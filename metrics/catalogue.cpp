@@ -135,8 +135,8 @@ ProcessWide::ProcessWide(Registry& r)
                   "phase", all_of(k_phase_names)),
       connections_refused(counter(r, "noren_client_connections_refused_total",
                                   "Client connections closed as soon as they were accepted: "
-                                  "downstream.max_connections (limit), or no descriptor was left"),
-                          "reason", {"limit", "descriptors"}),
+                                  "downstream.max_connections (limit), or none to be had of what it takes"),
+                          "reason", {"limit", "descriptors", "memory"}),
       upgrades(counter(r, "noren_upgrades_total", "Connections that switched protocols, by the new one"),
                "protocol", {"websocket", "other"}),
       failures(counter(r, "noren_failures_total",
@@ -161,7 +161,7 @@ ProcessWide::ProcessWide(Registry& r)
                        .Add({})),
       unobserved(counter(r, "noren_unobserved_responses_total",
                          "Answers of generating requests that could not be looked into"),
-                 "reason", {"encoding"}),
+                 "reason", {"encoding", "memory"}),
       model_overflow(counter(r, "noren_metrics_label_overflow_total",
                              "Requests counted under model other because all label values were taken")
                          .Add({{"label", "model"}})),

@@ -1,6 +1,7 @@
 #include "metrics/exchange_meter.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -46,10 +47,16 @@ void ExchangeMeter::State::flush_gaps() {
     const TokenClock::Bins& bins = tokens.bins();
     // With several choices the gaps between their interleaved tokens are nobody's latency.
     if (bins.total > 0 && choices <= 1) {
-        const std::vector<double> counts(bins.counts.begin(), bins.counts.end());
-        series().itl.ObserveMultiple(counts, bins.sum);
+        gap_counts.assign(bins.counts.begin(), bins.counts.end());
+        series().itl.ObserveMultiple(gap_counts, bins.sum);
     }
     tokens.clear_bins();
+}
+
+/// Without memory for it the answer goes on unobserved, and says so.
+void ExchangeMeter::State::stop_observing() noexcept {
+    observer_over = true;
+    telemetry.process().unobserved.add("memory");
 }
 
 /// Tells the observer that no more comes, once; a last event without its end mark is complete with that.
@@ -85,7 +92,12 @@ ExchangeMeter::ExchangeMeter(Telemetry& telemetry, Endpoint endpoint, bool gated
 }
 
 ExchangeMeter::~ExchangeMeter() {
-    if (!state_->finished) finish({Outcome::internal_error, 0, "internal_error"}, {}, Clock::now());
+    if (state_->finished) return;
+    try {
+        finish({Outcome::internal_error, 0, "internal_error"}, {}, Clock::now());
+    } catch (const std::bad_alloc&) {
+        // Most likely why it was not finished in the first place. Its gauges go back all the same.
+    }
 }
 
 void ExchangeMeter::queued(TimePoint at, bool body_whole) {
@@ -147,11 +159,20 @@ void ExchangeMeter::switched(std::string_view protocol) {
 
 void ExchangeMeter::body(std::string_view piece) noexcept {
     State& s = *state_;
-    if (s.observer) s.fresh_events += s.observer->feed(piece);
+    if (!s.observer || s.observer_over) return;
+    try {
+        s.fresh_events += s.observer->feed(piece);
+    } catch (const std::bad_alloc&) {
+        s.stop_observing();
+    }
 }
 
 void ExchangeMeter::mark(TimePoint at) noexcept {
-    state_->stamp(std::exchange(state_->fresh_events, 0), at);
+    try {
+        state_->stamp(std::exchange(state_->fresh_events, 0), at);
+    } catch (const std::bad_alloc&) {
+        state_->stop_observing();
+    }
 }
 
 void ExchangeMeter::stalled(TimePoint at) noexcept {

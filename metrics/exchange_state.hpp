@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <prometheus/gauge.h>
 
@@ -41,6 +42,7 @@ struct ExchangeMeter::State {
     void first_token(TimePoint at);
     void flush_gaps();
     void answer_ended();
+    void stop_observing() noexcept;
     Phase phase() const;
 
     // At the end.
@@ -77,6 +79,7 @@ struct ExchangeMeter::State {
     bool streaming = false;
     bool upstream_over = false;
     TokenClock tokens;
+    std::vector<double> gap_counts;  ///< for flush_gaps(), kept so that only its first call allocates
     std::uint32_t fresh_events = 0;  ///< completed by body() since the last mark()
     ModelSeries* model_series = nullptr;
 

@@ -82,7 +82,8 @@ class Telemetry {
     void log_access(std::string&& line, bool is_error) const;
 
     void upstream_connect(bool ok, Duration took);
-    /// A client's connection that was closed as soon as it was accepted; why: "limit" or "descriptors".
+    /// A client's connection that was closed as soon as it was accepted; why: "limit", "descriptors" or
+    /// "memory".
     void connection_refused(std::string_view why);
     void config_reload(bool ok, std::chrono::system_clock::time_point at);
     void config_loaded(std::chrono::system_clock::time_point at);

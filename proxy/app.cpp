@@ -7,7 +7,9 @@
 #include <boost/asio/post.hpp>
 #include <boost/json.hpp>
 
+#include "config/keys.hpp"
 #include "config/render.hpp"
+#include "proxy/ops/json_text.hpp"
 #include "proxy/version.hpp"
 
 namespace noren::proxy {
@@ -28,11 +30,9 @@ unsigned worker_count(const config::Config& config) {
     return config.workers != 0 ? config.workers : default_workers();
 }
 
-json::array to_array(const std::vector<std::string>& lines) {
-    json::array array;
-    for (const std::string& line : lines)
-        array.emplace_back(line);
-    return array;
+/// Of the control socket.
+std::string answer(bool ok, const std::string& message) {
+    return json::serialize(json::object{{"ok", ok}, {"message", json_text(message)}});
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -44,7 +44,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 }  // namespace
 
-App::App(const config::Resolved& loaded, config::Sources sources)
+App::App(const config::Resolved& loaded, config::Sources sources, const HeartbeatLimits& heartbeat)
     : settings_(std::make_shared<const Settings>(*loaded.config)),
       log_(loaded.config->log),
       telemetry_(telemetry_settings(*loaded.config)),
@@ -57,6 +57,10 @@ App::App(const config::Resolved& loaded, config::Sources sources)
       ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
       probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, engine_up_,
              [this](bool up, std::string_view why) { engine_changed(up, why); }),
+      heartbeat_(
+          io_, server_.workers(),
+          [this](std::size_t worker, std::function<void()> task) { server_.post(worker, std::move(task)); },
+          [this](std::size_t worker, bool stuck) { worker_changed(worker, stuck); }, heartbeat),
       drain_(io_, drain_hooks()),
       reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
@@ -89,6 +93,7 @@ void App::run(bool with_signals) {
     if (control_) control_->start();
     probe_.start();
     reload_.start();
+    heartbeat_.start();
     log_.event(Level::info, "serving",
                {{"listen", server_.address()},
                 {"engine", config::to_string(engine_)},
@@ -117,8 +122,16 @@ void App::handle_signals() {
     });
 }
 
+void App::warn(std::string_view message) {
+    log_.event(Level::warning, message);
+}
+
 void App::terminate() {
     asio::post(io_, [this] { terminate_with(settings_->config.drain.lame_duck); });
+}
+
+void App::reload() {
+    asio::post(io_, [this] { reload_.now(); });
 }
 
 void App::stop_now() {
@@ -152,6 +165,11 @@ void App::engine_changed(bool up, std::string_view why) {
     }
 }
 
+void App::worker_changed(std::size_t worker, bool stuck) {
+    log_.event(stuck ? Level::error : Level::warning, stuck ? "a worker is stuck" : "the worker turns again",
+               {{"worker", std::to_string(worker)}});
+}
+
 Drain::Hooks App::drain_hooks() {
     return {
         [this] {
@@ -175,6 +193,7 @@ Drain::Hooks App::drain_hooks() {
 void App::apply(const config::Config& config) {
     settings_ = std::make_shared<const Settings>(config);
     gate_.set_limits(gate_limits(config));
+    limit_overridden_ = false;
     server_.apply(settings_);
     probe_.set(config.upstream);
     log_.set_level(level_of(config.log.level));
@@ -188,10 +207,12 @@ OpsHooks App::ops_hooks() {
         [this] { return not_ready_because().empty(); },
         [this] {
             const auto because = not_ready_because();
-            return json::serialize(json::object{{"ready", because.empty()}, {"because", to_array(because)}});
+            return json::serialize(
+                json::object{{"ready", because.empty()}, {"because", json_texts(because)}});
         },
         [this] { return drain_.phase() == Drain::Phase::no || drain_.phase() == Drain::Phase::drained; },
         [this] { return drain_.phase() != Drain::Phase::no; },
+        [this] { return heartbeat_.complaint(); },
     };
 }
 
@@ -214,6 +235,9 @@ void App::sample_gauges() {
         [this]() -> Value { return gate_.running(); });
     one("noren_concurrency_limit", "Requests that may be in the engine at once; 0 = unlimited",
         [this]() -> Value { return gate_.limits().max_concurrency; });
+    one("noren_concurrency_limit_overridden",
+        "1 while the limit is that of `noren ctl limit`, until the next reload, and not that of the config",
+        [this]() -> Value { return limit_overridden_ ? 1 : 0; });
     one("noren_queue_capacity", "Requests that may wait",
         [this]() -> Value { return gate_.limits().max_queue; });
     one("noren_saturation_ratio", "(running + queued) / concurrency limit; absent when unlimited",
@@ -256,6 +280,8 @@ Status App::status() {
     s.upstream_active = server_.upstream_active();
     s.upstream_idle = server_.upstream_idle();
     s.concurrency_limit = gate_.limits().max_concurrency;
+    s.configured_limit = settings_->config.admission.max_concurrency;
+    s.limit_overridden = limit_overridden_;
     s.queue_capacity = gate_.limits().max_queue;
     s.running = gate_.running();
     s.waiting = gate_.waiting();
@@ -265,34 +291,49 @@ Status App::status() {
     return s;
 }
 
+/// The rule for the number is the one of the config key.
+std::string App::override_limit(const std::string& limit) {
+    config::Config wanted = settings_->config;
+    config::Refusals refusals;
+    const config::Key& key = *config::find_key("admission", "max_concurrency");
+    if (!key.read(config::Value::scalar(limit), wanted, refusals))
+        return answer(false, "limit: found " + refusals[0].found + ", expected " + refusals[0].expected);
+    gate_.set_limits(gate_limits(wanted));
+    limit_overridden_ = true;
+    const std::string configured = std::to_string(settings_->config.admission.max_concurrency);
+    log_.event(Level::info, "the limit is overridden until the next reload",
+               {{"limit", limit}, {"configured", configured}});
+    return answer(true, "the limit is " + limit + " until the next reload (configured: " + configured + ")");
+}
+
+/// command: the words behind `noren ctl`.
 std::string App::control(std::string_view command) {
     if (command == "reload") {
         const ReloadResult result = reload_.now();
         return json::serialize(json::object{{"ok", result.ok},
                                             {"message", result.message},
-                                            {"errors", to_array(result.errors)},
-                                            {"changes", to_array(result.changes)},
-                                            {"restart_required", to_array(result.restart_required)}});
+                                            {"errors", json_texts(result.errors)},
+                                            {"changes", json_texts(result.changes)},
+                                            {"restart_required", json_texts(result.restart_required)}});
     }
-    const auto done = [](const std::string& message, bool ok = true) {
-        return json::serialize(json::object{{"ok", ok}, {"message", message}});
-    };
     if (command == "drain") {
         drain_.begin(settings_->config.drain, settings_->config.drain.lame_duck);
-        return done("draining");
+        return answer(true, "draining");
     }
     if (command == "undrain") {
-        if (terminating_) return done("this noren is ending and cannot be called back", false);
+        if (terminating_) return answer(false, "this noren is ending and cannot be called back");
         drain_.call_off();
-        return done("serving");
+        return answer(true, "serving");
     }
     if (command == "status")
         return json::serialize(json::object{{"ok", true}, {"status", json::parse(to_json(status()))}});
     if (command == "ready") {
         const auto because = not_ready_because();
-        return done(because.empty() ? "ready" : "not ready: " + joined(because), because.empty());
+        return answer(because.empty(), because.empty() ? "ready" : "not ready: " + joined(because));
     }
-    return done("unknown command; there are reload, drain, undrain, status, ready", false);
+    constexpr std::string_view limit = "limit ";
+    if (command.starts_with(limit)) return override_limit(std::string(command.substr(limit.size())));
+    return answer(false, "unknown command; there are reload, drain, undrain, status, ready, limit N");
 }
 
 }  // namespace noren::proxy

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "proxy/admission/gate.hpp"
 #include "proxy/admission/retry_after.hpp"
 #include "proxy/drain.hpp"
+#include "proxy/heartbeat.hpp"
 #include "proxy/log/log.hpp"
 #include "proxy/ops/control_socket.hpp"
 #include "proxy/ops/ops_server.hpp"
@@ -35,13 +37,16 @@ namespace noren::proxy {
 /// becomes the ops thread.
 class App {
   public:
-    App(const config::Resolved& loaded, config::Sources sources);
+    App(const config::Resolved& loaded, config::Sources sources, const HeartbeatLimits& heartbeat = {});
     ~App();
 
     void run(bool handle_signals);
 
+    /// Any thread: into the log, where a reader that is stuck delays nobody.
+    void warn(std::string_view message);
     /// Any thread: as the signals would.
     void terminate();
+    void reload();
     void stop_now();
 
     std::uint16_t port() const { return server_.port(); }
@@ -55,8 +60,10 @@ class App {
     void handle_signals();
     void end();
     void engine_changed(bool up, std::string_view why);
+    void worker_changed(std::size_t worker, bool stuck);
     void terminate_with(std::chrono::milliseconds lame_duck);
     std::string control(std::string_view command);
+    std::string override_limit(const std::string& limit);
     Status status();
     std::vector<std::string> not_ready_because() const;
 
@@ -74,10 +81,12 @@ class App {
     OpsServer ops_;
     std::unique_ptr<ControlSocket> control_;
     upstream::HealthProbe probe_;
+    Heartbeat heartbeat_;
     Drain drain_;
     Reload reload_;
     asio::signal_set signals_;
     bool terminating_ = false;
+    bool limit_overridden_ = false;  ///< by `noren ctl limit`, until the next reload
     const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -29,7 +29,8 @@ Failure from_head_error(const http::HeadError& error) {
 
 }  // namespace
 
-Connection::Connection(Worker& worker, int descriptor) : worker_(worker), down_(worker.loop(), descriptor) {
+Connection::Connection(Worker& worker, net::Descriptor client)
+    : worker_(worker), down_(worker.loop(), std::move(client)) {
     worker_.joined(*this);
 }
 

@@ -17,7 +17,8 @@ class Worker;
 
 /// The client's side of an exchange.
 struct Downstream {
-    Downstream(net::Loop& loop, int descriptor) : wakeup(loop), socket(loop, descriptor), out(socket) {
+    Downstream(net::Loop& loop, net::Descriptor client)
+        : wakeup(loop), socket(loop, std::move(client)), out(socket) {
         socket.wake(wakeup.waker());
     }
 
@@ -30,8 +31,7 @@ struct Downstream {
 /// Lives in the frame of the coroutine that serves it; the worker knows it so that a stop can wake it.
 class Connection {
   public:
-    /// Takes the descriptor over.
-    Connection(Worker& worker, int descriptor);
+    Connection(Worker& worker, net::Descriptor client);
     ~Connection();
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;

@@ -106,7 +106,7 @@ net::Task<Exchange::Verdict> Exchange::admit() {
     const TimePoint ready = Clock::now();
     meter_.queued(ready, body_.done());
     tell_what_is_asked();
-    admission::Ticket ticket(gate, [waker = down_.wakeup.waker()] { waker.post(); });
+    admission::Ticket ticket(gate, down_.wakeup.waker().notifiable());
     switch (gate.enter(ticket)) {
         case admission::Gate::Entry::full:
             co_return refused(Reason::queue_full, "the engine and the queue are full");

@@ -1,11 +1,14 @@
 // noren: command line to action. Exit status: 0 done, 1 failed, 2 wrong usage, 78 (EX_CONFIG) a config with
 // mistakes.
 
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -39,11 +42,21 @@ config::Resolved load_and_tell(const config::Sources& sources) {
     return resolved;
 }
 
-int serve(const config::Sources& sources) {
+/// A descriptor that was closed at the start (`noren >&-`) would be given to the first socket, and the log
+/// would be written into it. This one cannot be written to: what is lost is counted.
+void occupy_standard_descriptors() {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+        if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);  // takes the lowest free number
+}
+
+int serve(const config::Sources& sources, const std::vector<std::string>& warnings) {
+    std::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go; that must not end the process
     const config::Resolved loaded = load_and_tell(sources);
     if (!loaded.ok()) return k_config_error;
     try {
         proxy::App app(loaded, sources);
+        for (const std::string& warning : warnings)
+            app.warn(warning);
         app.run(true);
         return 0;
     } catch (const std::exception& problem) {
@@ -60,13 +73,6 @@ int check(const std::string& file) {
     return 0;
 }
 
-/// The control socket of the noren that these flags and variables would start, so that `noren ctl` needs no
-/// path.
-std::string control_socket_of(const config::Sources& sources) {
-    const config::Resolved resolved = config::load(sources);
-    return resolved.config ? resolved.config->control.socket : config::Config{}.control.socket;
-}
-
 std::string version_line() {
     return "noren " + std::string(proxy::version()) + " (" + std::string(proxy::revision()) + ", " +
            std::string(proxy::compiler()) + ")";
@@ -75,6 +81,7 @@ std::string version_line() {
 }  // namespace
 
 int main(int argc, char** argv) {
+    occupy_standard_descriptors();
     CLI::App cli{"noren: a measuring, admitting reverse proxy in front of one LLM inference server"};
     cli.set_version_flag("--version", version_line());
     config::Environment environment = config::read_environment(environ);
@@ -99,11 +106,15 @@ int main(int argc, char** argv) {
     proxy::CtlOptions ctl;
     ctl.socket.clear();
     auto* ctl_cli = cli.add_subcommand("ctl", "Say something to a running noren");
-    ctl_cli->add_option("COMMAND", ctl.command, "reload, drain, undrain, status or ready")
+    ctl_cli->add_option("COMMAND", ctl.command, "reload, drain, undrain, status, ready or limit")
         ->required()
-        ->check(CLI::IsMember({"reload", "drain", "undrain", "status", "ready"}));
+        ->check(CLI::IsMember({"reload", "drain", "undrain", "status", "ready", "limit"}));
+    std::string limit;
+    ctl_cli->add_option("N", limit,
+                        "for limit: requests in the engine at once until the next reload; 0 = unlimited");
     ctl_cli->add_option("--socket", ctl.socket, "its control socket (default: the one of the config)");
     ctl_cli->add_flag("--json", ctl.json, "print the answer as it came");
+    ctl_cli->fallthrough();  // `noren ctl status --config FILE` as well as `noren --config FILE ctl status`
     cli.require_subcommand(0, 1);
 
     try {
@@ -111,13 +122,17 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return cli.exit(error) == 0 ? 0 : 2;
     }
+    if (cli.get_subcommands().empty()) return serve(sources, environment.warnings);
     for (const std::string& warning : environment.warnings)
         std::cerr << "noren: " << warning << "\n";
     if (check_cli->parsed()) return check(check_file);
     if (observe_cli->parsed()) return proxy::observe_command(observe, std::cout, std::cerr);
-    if (ctl_cli->parsed()) {
-        if (ctl.socket.empty()) ctl.socket = control_socket_of(sources);
-        return proxy::ctl_command(ctl, std::cout, std::cerr);
+    if ((ctl.command == "limit") == limit.empty()) {
+        std::cerr << "noren ctl: a number belongs to limit, and to nothing else: noren ctl limit 48\n";
+        return 2;
     }
-    return serve(sources);
+    if (!limit.empty()) ctl.command += " " + limit;
+    // So that it needs no path: the socket of the noren that these flags and variables would start.
+    if (ctl.socket.empty()) ctl.socket = config::control_socket(sources);
+    return proxy::ctl_command(ctl, std::cout, std::cerr);
 }

@@ -1,6 +1,6 @@
 #include "proxy/reload.hpp"
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <utility>
 
@@ -12,6 +12,7 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
                metrics::Telemetry& telemetry, Log& log, Apply apply)
     : running_(*loaded.config),
       file_text_(loaded.file_text),
+      limit_text_(loaded.limit_text),
       sources_(std::move(sources)),
       telemetry_(telemetry),
       log_(log),
@@ -25,26 +26,45 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
 void Reload::start() {
     const auto file = sources_.file();
     if (!file) return;
-    watcher_.emplace(*file, file_text_);
-    if (watcher_->fd() >= 0) {
-        events_.emplace(io_, ::dup(watcher_->fd()));
-        watch_events();
-    } else {
+    config_file_ = watch(*file, file_text_);
+    if (!config_file_->events && !only_polls())
         log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");
-    }
+    watch_limit_file(limit_text_);
     watch_clock();
 }
 
-void Reload::watch_events() {
-    events_->async_wait(asio::posix::stream_descriptor::wait_read,
-                        [this](const boost::system::error_code& error) {
-                            if (error) return;
-                            if (watcher_->drain_events()) {
-                                schedule_.on_event(std::chrono::steady_clock::now());
-                                watch_clock();
-                            }
-                            watch_events();
-                        });
+bool Reload::only_polls() const {
+    return running_.reload.watch == "poll";
+}
+
+std::shared_ptr<Reload::Watched> Reload::watch(const std::string& path, std::string_view loaded) {
+    using Events = config::FileWatcher::Events;
+    auto watched = std::make_shared<Watched>(path, loaded, only_polls() ? Events::none : Events::inotify);
+    // A descriptor of its own for Asio, if there is one left to be had.
+    const int events = ::fcntl(watched->file.fd(), F_DUPFD_CLOEXEC, 0);
+    if (events >= 0) {
+        watched->events.emplace(io_, events);
+        watch_events(watched);
+    }
+    return watched;
+}
+
+void Reload::watch_limit_file(std::string_view loaded) {
+    if (limit_file_ && limit_file_->events) limit_file_->events->close();  // ends its watch_events
+    const std::string& path = running_.admission.max_concurrency_file;
+    limit_file_ = path.empty() ? nullptr : watch(path, loaded);
+}
+
+void Reload::watch_events(const std::shared_ptr<Watched>& watched) {
+    watched->events->async_wait(asio::posix::stream_descriptor::wait_read,
+                                [this, watched](const boost::system::error_code& error) {
+                                    if (error) return;
+                                    if (watched->file.drain_events()) {
+                                        schedule_.on_event(std::chrono::steady_clock::now());
+                                        watch_clock();
+                                    }
+                                    watch_events(watched);
+                                });
 }
 
 void Reload::watch_clock() {
@@ -52,14 +72,25 @@ void Reload::watch_clock() {
     timer_.async_wait([this](const boost::system::error_code& error) {
         if (error) return;  // set anew
         schedule_.on_look(std::chrono::steady_clock::now());
-        if (auto text = watcher_->changed_content()) take(config::load(sources_, std::move(*text)));
+        look();
         watch_clock();
     });
 }
 
+void Reload::look() {
+    auto text = config_file_->file.changed_content();
+    const bool is_new_limit = limit_file_ && limit_file_->file.changed_content();
+    if (text) {
+        take(config::load(sources_, std::move(*text)));
+    } else if (is_new_limit) {
+        now();
+    }
+}
+
 ReloadResult Reload::now() {
     const config::Resolved resolved = config::load(sources_);
-    if (watcher_) watcher_->remember(resolved.file_text);
+    if (config_file_) config_file_->file.remember(resolved.file_text);
+    if (limit_file_) limit_file_->file.remember(resolved.limit_text);
     return take(resolved);
 }
 
@@ -73,7 +104,9 @@ ReloadResult Reload::take(const config::Resolved& resolved) {
             result.changes.push_back(change.to_string());
             if (change.restart_required) result.restart_required.push_back(change.key);
         }
+        const std::string limit_file = std::move(running_.admission.max_concurrency_file);
         running_ = config::apply_live(running_, *resolved.config);
+        if (running_.admission.max_concurrency_file != limit_file) watch_limit_file(resolved.limit_text);
         apply_(running_);
     }
     report(result);

@@ -52,19 +52,31 @@ class Reload {
     void describe(Status& status) const;
 
   private:
-    void watch_events();
+    /// A file, and the events that say when to look at it.
+    struct Watched {
+        Watched(const std::string& path, std::string_view loaded, config::FileWatcher::Events events_from)
+            : file(path, loaded, events_from) {}
+        config::FileWatcher file;
+        std::optional<asio::posix::stream_descriptor> events;
+    };
+
+    std::shared_ptr<Watched> watch(const std::string& path, std::string_view loaded);
+    bool only_polls() const;
+    void watch_limit_file(std::string_view loaded);
+    void watch_events(const std::shared_ptr<Watched>& watched);
     void watch_clock();
+    void look();
     ReloadResult take(const config::Resolved& resolved);
     void report(const ReloadResult& result);
 
     config::Config running_;
-    std::string file_text_;
+    std::string file_text_, limit_text_;  ///< as loaded at the start
     const config::Sources sources_;
     metrics::Telemetry& telemetry_;
     Log& log_;
     Apply apply_;
-    std::optional<config::FileWatcher> watcher_;
-    std::optional<asio::posix::stream_descriptor> events_;
+    std::shared_ptr<Watched> config_file_;  ///< null: there is none
+    std::shared_ptr<Watched> limit_file_;   ///< of admission.max_concurrency_file
     asio::io_context& io_;
     config::ReloadSchedule schedule_;
     asio::steady_timer timer_;

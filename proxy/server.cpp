@@ -1,11 +1,14 @@
 #include "proxy/server.hpp"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <string>
+#include <utility>
 
 namespace noren::proxy {
 namespace {
@@ -51,8 +54,14 @@ Server::~Server() {
 }
 
 void Server::start() {
-    for (std::size_t i = 0; i < workers_.size(); ++i)
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
         threads_.emplace_back([this, i] { workers_[i]->run(listeners_.take(i)); });
+        ::pthread_setname_np(threads_.back().native_handle(), ("noren-w" + std::to_string(i)).c_str());
+    }
+}
+
+void Server::post(std::size_t worker, std::function<void()> task) {
+    workers_.at(worker)->post(std::move(task));
 }
 
 void Server::apply(const std::shared_ptr<const Settings>& settings) {

@@ -1,7 +1,5 @@
 #include "proxy/worker.hpp"
 
-#include <unistd.h>
-
 #include <utility>
 #include <vector>
 
@@ -11,8 +9,8 @@
 namespace noren::proxy {
 namespace {
 
-net::Task<> serve_client(Worker& worker, int client) {
-    Connection connection(worker, client);
+net::Task<> serve_client(Worker& worker, net::Descriptor client) {
+    Connection connection(worker, std::move(client));
     co_await connection.serve();
 }
 
@@ -26,21 +24,19 @@ Worker::Worker(Services& services, std::shared_ptr<const Settings> settings)
 
 Worker::~Worker() = default;
 
-void Worker::run(int listener) {
-    acceptor_.emplace(
-        loop_, listener,
-        net::Acceptor::Events{[this](int client) { accepted(client); },
-                              [this] { services_.telemetry.connection_refused("descriptors"); }});
+void Worker::run(net::Descriptor listener) {
+    acceptor_.emplace(loop_, std::move(listener),
+                      net::Acceptor::Events{[this](net::Descriptor client) { accepted(std::move(client)); },
+                                            [this](std::string_view for_want_of) {
+                                                services_.telemetry.connection_refused(for_want_of);
+                                            }});
     loop_.run();
 }
 
-void Worker::accepted(int client) {
-    if (connections_.size() >= settings_->config.downstream.max_connections) {
-        services_.telemetry.connection_refused("limit");
-        ::close(client);
-        return;
-    }
-    net::spawn(serve_client(*this, client));
+void Worker::accepted(net::Descriptor client) {
+    if (connections_.size() >= settings_->config.downstream.max_connections)
+        return services_.telemetry.connection_refused("limit");
+    net::spawn(serve_client(*this, std::move(client)));
 }
 
 void Worker::apply(std::shared_ptr<const Settings> settings) {
@@ -52,6 +48,10 @@ void Worker::apply(std::shared_ptr<const Settings> settings) {
 
 void Worker::stop(Stop how) {
     loop_.post([this, how] { stop_here(how); });
+}
+
+void Worker::post(std::function<void()> task) {
+    loop_.post(std::move(task));
 }
 
 void Worker::stop_here(Stop how) {

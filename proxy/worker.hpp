@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -56,12 +57,12 @@ class Worker {
     ~Worker();
 
     /// Serves until stop(now) and the last connection is gone.
-    /// listener: a listening descriptor, closed at the end.
-    void run(int listener);
+    void run(net::Descriptor listener);
 
     // --- any thread
     void apply(std::shared_ptr<const Settings> settings);
     void stop(Stop how);
+    void post(std::function<void()> task);
     /// A drain was called off: serve as before.
     void resume() { stop(Stop::no); }
     std::uint64_t connections() const { return connection_count_.load(std::memory_order_relaxed); }
@@ -81,7 +82,7 @@ class Worker {
     void left(Connection& connection);
 
   private:
-    void accepted(int client);
+    void accepted(net::Descriptor client);
     void stop_here(Stop how);
     void end_if_done();
 

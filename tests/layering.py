@@ -16,7 +16,7 @@ MAY = {
     "metrics/observe": {"metrics/observe"},
     "proxy": {"config", "metrics", "proxy"},
     "proxy/http": {"proxy/http"},
-    "proxy/admission": {"proxy/admission"},
+    "proxy/admission": {"proxy/admission", "proxy/net/notifiable.hpp"},
     "proxy/relay": {"proxy/http", "proxy/relay"},
     "proxy/net": {"proxy/net", "config", "metrics/clock.hpp"},
     "proxy/upstream": {"proxy/upstream", "proxy/net", "proxy/http", "config", "metrics/clock.hpp"},

@@ -10,20 +10,7 @@ cmake --preset "$preset" >/dev/null 2>build-configure.log || { cat build-configu
 rm -f build-configure.log
 cmake --build --preset "$preset" || exit 1
 
-passed=0 failed=0
-run() { # name, command...
-    local name=$1 start=$SECONDS; shift
-    local log; log=$(mktemp)
-    if "$@" >"$log" 2>&1; then
-        passed=$((passed + 1))
-        printf 'ok    %-28s %4d s   %s\n' "$name" $((SECONDS - start)) "$(grep -v '^$' "$log" | tail -n 1)"
-    else
-        failed=$((failed + 1))
-        printf 'FAIL  %-28s %4d s\n' "$name" $((SECONDS - start))
-        tail -n 60 "$log" | sed 's/^/      /'
-    fi
-    rm -f "$log"
-}
+. tests/support/totals.sh
 
 bin=build/$preset/bin
 for program in "$bin"/unit-* "$bin"/integration; do
@@ -33,11 +20,15 @@ if [ "$preset" = release ]; then
     run layering python3 tests/layering.py
     run corpus python3 tests/corpus/run_corpus.py "$bin/noren"
     run corpus-mutated python3 tests/corpus/differential.py "$bin/observe-batch" --cases 20000
+    run instructions bash tests/bench/instructions.sh "$bin/noren-observe-bench"
     run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
+    run relay-corpus python3 tests/integration/relay_corpus.py "$bin" --rounds 2 --selftest
     run reload python3 tests/integration/reload.py "$bin" --changes 20
-    [ -n "${HTTP_CASES:-}" ] && run http-conformance bash tests/conformance/run.sh
+    run http-conformance python3 tests/conformance/run_cases.py "$bin/noren"
+    run fuzz-smoke bash tests/fuzz.sh 15
     run quickstart bash deploy/quickstart.sh --once --short
+    run deploy bash tests/deploy.sh "$bin"
+    run podsim bash tests/podsim.sh "$bin"
+    [ -n "${CI:-}" ] && run image bash tests/image.sh
 fi
-echo
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+totals

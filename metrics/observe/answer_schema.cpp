@@ -1,7 +1,7 @@
 #include "metrics/observe/answer_schema.hpp"
 
 #include <initializer_list>
-#include <string_view>
+#include <vector>
 
 namespace noren::metrics {
 namespace {
@@ -9,9 +9,9 @@ namespace {
 using Members = std::vector<JsonSchema::Member>;
 
 /// Members that are kept as leaves.
-Members leaves(std::initializer_list<std::string_view> keys) {
+Members leaves(std::initializer_list<JsonKey> keys) {
     Members members;
-    for (const std::string_view key : keys)
+    for (const JsonKey key : keys)
         members.push_back({key, nullptr});
     return members;
 }
@@ -51,14 +51,14 @@ const JsonSchema& usage() {
 }
 
 const JsonSchema& tool_calls() {
-    static const JsonSchema function{{{"name", nullptr}, {"arguments", nullptr}}};
+    static const JsonSchema function{{{"name", nullptr}, {"arguments", &text()}}};
     static const JsonSchema schema{{{"function", &function}}};
     return schema;
 }
 
 /// A chat message or a piece of one.
 const JsonSchema& message() {
-    static const JsonSchema function{{{"name", nullptr}, {"arguments", nullptr}}};
+    static const JsonSchema function{{{"name", nullptr}, {"arguments", &text()}}};
     static const JsonSchema schema{{{"content", &text()},
                                     {"reasoning_content", &text()},
                                     {"reasoning", &text()},

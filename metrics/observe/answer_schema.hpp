@@ -1,7 +1,7 @@
 #pragma once
 // The members of an inference server's JSON that anybody here ever looks at, whatever the API.
 
-#include "metrics/observe/json_sieve.hpp"
+#include "metrics/observe/json_schema.hpp"
 
 namespace noren::metrics {
 

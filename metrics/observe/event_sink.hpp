@@ -17,8 +17,6 @@ class EventSink {
     /// The last event ended one byte later than was said: the CR that ended it had an LF behind it.
     virtual void event_end_moved() = 0;
 
-    bool operator==(const EventSink&) const = default;
-
   protected:
     ~EventSink() = default;
 };

@@ -8,8 +8,6 @@ namespace noren::metrics {
 
 class JsonNumber {
   public:
-    /// c: a digit or a minus.
-    void begin(char c);
     /// How far from at the number goes. It has ended if that is short of end.
     const char* scan(const char* at, const char* end);
 
@@ -25,15 +23,14 @@ class JsonNumber {
     std::optional<std::int64_t> value() const;
     bool is_zero() const { return zero_; }
 
-    bool operator==(const JsonNumber&) const = default;
-
   private:
-    enum class Part : unsigned char { minus, zero, integer, point, fraction, e, e_sign, exponent };
+    enum class Part : unsigned char { start, minus, zero, integer, point, fraction, e, e_sign, exponent };
 
-    bool takes(char c);
-    void add_digit(char c);
+    const char* scan_integer(const char* at, const char* end);
+    const char* scan_fraction(const char* at, const char* end);
+    const char* scan_exponent(const char* at, const char* end);
 
-    Part part_ = Part::minus;
+    Part part_ = Part::start;
     bool negative_ = false, zero_ = true, too_big_ = false;
     std::uint64_t magnitude_ = 0;
 };

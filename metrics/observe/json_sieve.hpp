@@ -6,15 +6,30 @@
 // Beyond the RFC it takes what inference servers written in Python send: NaN, Infinity, and strings that are
 // not UTF-8.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "metrics/observe/json_number.hpp"
+#include "metrics/observe/json_schema.hpp"
 #include "metrics/observe/json_tree.hpp"
 
 namespace noren::metrics {
+
+/// A value that says no more than that it is there, and that a string is not empty.
+struct LooseValue {
+    enum class Kind : unsigned char {
+        ignored,  ///< a string nobody asks for
+        text,     ///< a string that is not empty
+        number,   ///< a number nobody asks for
+    };
+    Kind kind;
+    std::string_view text;  ///< without the quotes
+};
 
 /// May throw std::bad_alloc, nothing else.
 class JsonSieve {
@@ -23,7 +38,17 @@ class JsonSieve {
 
     /// Ready for the next document.
     void reset();
-    void feed(std::string_view bytes);
+    void feed(std::string_view bytes) {
+        feed_borrowed(bytes);
+        hold();
+    }
+    /// Likewise, but what is kept may refer to the bytes, until hold() or reset(): a document that is whole
+    /// in one piece leaves no copy of anything.
+    void feed_borrowed(std::string_view bytes);
+    void hold() {
+        tree_.hold();
+        loose_.string_begin = nullptr;
+    }
     /// No more bytes come. True if they were one whole valid document.
     bool finish();
 
@@ -35,17 +60,23 @@ class JsonSieve {
     /// Of a whole document, or of what has come of it so far.
     JsonValue root() const { return tree_.root(); }
 
+    /// The loose values of a document that came in one piece, in order: it would be understood in the same
+    /// way with others of their kinds in their places. Empty if there are too many.
+    std::span<const LooseValue> loose() const { return loose_.values(); }
+
     /// Would see the same in whatever follows.
     bool operator==(const JsonSieve&) const = default;
 
   private:
     enum class State : unsigned char {
-        value,          ///< a value must begin
-        first_element,  ///< in a new array: a value or ]
-        first_key,      ///< in a new object: a key or }
-        key,            ///< after a comma in an object
+        // Between the tokens.
+        first_key,  ///< in a new object: a key or }
+        key,        ///< after a comma in an object
         colon,
-        after_value,  ///< , or the end of the container; at the top: blanks only
+        first_element,  ///< in a new array: a value or ]
+        value,          ///< a value must begin
+        after_value,    ///< , or the end of the container; at the top: blanks only
+        // Inside of one that the piece before had only the beginning of.
         string,
         escape,  ///< after a backslash
         hex,     ///< in \uXXXX
@@ -54,36 +85,87 @@ class JsonSieve {
         failed,
     };
     struct Level {
-        bool is_object;
-        bool in_array;             ///< it or a container around it is an array
-        std::uint32_t node;        ///< JsonTree::k_none: not kept
         const JsonSchema* schema;  ///< of its members; null: nothing below is kept
+        std::uint32_t node;        ///< JsonTree::k_none: not kept
+        bool is_object;
+        bool in_array;  ///< it or a container around it is an array
         bool operator==(const Level&) const = default;
     };
+    /// Where the value that comes next belongs.
+    struct Place {
+        bool kept = true;
+        std::uint32_t mark = 0;              ///< of its key
+        const JsonSchema* schema = nullptr;  ///< of its members
+        bool operator==(const Place&) const = default;
+    };
 
+    /// What is known of a string, number or literal whose rest is still to come: of one that is cut between
+    /// two pieces, and of a string from its first escape on.
+    struct Unfinished {
+        bool pending = false;  ///< there is one
+        bool is_key = false;
+        bool kept = false;
+        std::string key;
+        int hex_left = 0;
+        std::uint32_t hex_value = 0;
+        std::uint32_t high_surrogate = 0;
+        JsonNumber number;
+        std::string_view literal;
+        std::size_t literal_at = 0;
+        bool operator==(const Unfinished&) const = default;
+    };
+
+    /// No part of what was seen.
+    class LooseValues {
+      public:
+        void clear() { count_ = 0; }
+        void add(LooseValue::Kind kind, std::string_view text) {
+            if (count_ < k_most) values_[count_] = {kind, text};
+            if (count_ <= k_most) ++count_;
+        }
+        std::span<const LooseValue> values() const {
+            return std::span(values_).first(count_ <= k_most ? count_ : 0);
+        }
+        bool operator==(const LooseValues&) const { return true; }
+
+        const char* string_begin = nullptr;  ///< of an unfinished one, if it is in this piece
+
+      private:
+        static constexpr std::size_t k_most = 12;
+        std::array<LooseValue, k_most> values_{};
+        std::size_t count_ = 0;
+    };
+
+    // Between the tokens, and tokens that are whole.
     const char* scan_structure(const char* at, const char* end);
-    const char* scan_string(const char* at, const char* end);
+    const char* scan_key(const char* at, const char* end);
+    const char* scan_value(const char* at, const char* end);
+    const char* scan_text(const char* at, const char* end);
     const char* scan_number(const char* at, const char* end);
-    const char* scan_literal(const char* at, const char* end);
-    void begin_value(char c);
-    void after_value(char c);
-    void begin_string(bool is_key);
-    void end_string();
+    const char* scan_literal(std::string_view literal, const char* at, const char* end);
+    const char* skip_blank(const char* at);
+    void open(bool is_object);
+    void close(bool is_object, bool empty);
+    void next_of(const Level& level);
     void end_key(std::string_view key);
+    void note_loose(std::string_view text);
+    void end_number(const JsonNumber& number);
+    void end_literal(char first);
+    std::uint32_t add(JsonType type, bool truthy);
+    bool keeps();
+
+    // Unfinished ones.
+    const char* resume_string(const char* at, const char* end);
+    const char* resume_number(const char* at, const char* end);
+    const char* resume_literal(const char* at, const char* end);
+    void begin_string(bool is_key, std::string_view beginning);
+    void capture(std::string_view bytes);
+    void end_string(const char* quote);
     void escaped(char c);
     void hex_digit(char c);
     void append_code_point(std::uint32_t code);
     void settle_surrogate();
-    void capture(std::string_view bytes);
-    void begin_number(char c);
-    void end_number();
-    void begin_literal(std::string_view literal);
-    void end_literal();
-    void open(bool is_object);
-    void close(bool is_object);
-    void value_done();
-    bool keeping() const;
-    std::uint32_t add(JsonType type, bool truthy);
+
     void fail() { state_ = State::failed; }
 
     const JsonSchema* schema_;
@@ -91,21 +173,9 @@ class JsonSieve {
     std::vector<Level> levels_;
     State state_ = State::value;
     bool overflowed_ = false;
-
-    // The key the next value belongs to.
-    bool in_key_ = false;
-    bool key_overlong_ = false;
-    std::string key_;  ///< its beginning, if it came in parts
-    const JsonSchema::Member* member_ = nullptr;
-
-    // The string, number or literal being scanned.
-    bool keep_string_ = false;
-    int hex_left_ = 0;
-    std::uint32_t hex_value_ = 0;
-    std::uint32_t high_surrogate_ = 0;
-    JsonNumber number_;
-    std::string_view literal_;
-    std::size_t literal_at_ = 0;
+    Place place_{true, 0, schema_};
+    Unfinished unfinished_;
+    LooseValues loose_;
 };
 
 }  // namespace noren::metrics

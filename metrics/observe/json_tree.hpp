@@ -1,8 +1,7 @@
 #pragma once
-// The part of a JSON document that somebody will ask for: which part that is (JsonSchema), where it is kept
-// (JsonTree), and how it is read (JsonValue).
+// The part of a JSON document that somebody will ask for: where it is kept (JsonTree) and how it is read
+// (JsonValue).
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,27 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "metrics/observe/json_key.hpp"
+
 namespace noren::metrics {
-
-/// What to keep of an object with these members. Arrays are transparent: their elements are kept by the
-/// array's own schema. A member without a schema of its own is kept as a leaf.
-class JsonSchema {
-  public:
-    struct Member {
-        std::string_view key;      ///< of static storage
-        const JsonSchema* schema;  ///< of its members, if it turns out to be an object or an array of them
-    };
-
-    JsonSchema() = default;
-    explicit JsonSchema(std::vector<Member> members);
-
-    const Member* find(std::string_view key) const;
-
-  private:
-    static constexpr std::size_t k_longest = 31;
-    std::vector<Member> members_;  ///< by length, since that alone rules out most
-    std::array<std::uint8_t, k_longest + 2> first_of_length_{};
-};
 
 enum class JsonType : unsigned char { null, boolean, integer, number, string, array, object };
 
@@ -47,7 +28,9 @@ class JsonValue {
     bool present() const { return *this && !is(JsonType::null); }
     /// A member of an object; of repeated keys the last one counts, as in a Python dict. Nothing for anything
     /// else.
-    JsonValue operator[](std::string_view key) const;
+    JsonValue operator[](JsonKey key) const;
+    /// False: it is no object, or has none of them. True: it may have one.
+    bool may_have(JsonKeySet keys) const;
     /// The first kept element of an array, or member of an object; then next() of that.
     JsonValue first() const;
     JsonValue next() const;
@@ -61,12 +44,19 @@ class JsonValue {
 
   private:
     friend class JsonTree;
-    JsonValue(const JsonTree* tree, std::uint32_t node) : tree_(tree), node_(node) {}
+    JsonValue(const JsonTree* tree, std::uint32_t node, std::uint32_t limit)
+        : tree_(tree), node_(node), limit_(limit) {}
+    JsonValue find(std::uint32_t mark) const;
+
     const JsonTree* tree_ = nullptr;
     std::uint32_t node_ = 0;
+    std::uint32_t limit_ = 0;  ///< where what contains it ends
 };
 
-/// Values in the order they were added. Bounded; additions may throw std::bad_alloc.
+/// Values in document order, each followed by what it contains. Bounded; additions may throw std::bad_alloc.
+///
+/// A string that came in one piece is not copied but referred to where it lies; hold() takes such strings in
+/// before those bytes go away.
 class JsonTree {
   public:
     static constexpr std::uint32_t k_none = 0xffffffff;
@@ -75,45 +65,103 @@ class JsonTree {
     /// Forgets all; keeps a usual document's memory, so that a stream's next event allocates nothing.
     void clear();
     bool empty() const { return nodes_.empty(); }
-    JsonValue root() const { return empty() ? JsonValue() : JsonValue(this, 0); }
-    bool has_children(std::uint32_t node) const { return nodes_[node].child != k_none; }
+    JsonValue root() const { return empty() ? JsonValue() : JsonValue(this, 0, size()); }
 
     /// Room for another value? Elements of arrays, which alone can be many, are refused earlier than others.
-    bool has_room(bool in_array) const;
-    /// parent: k_none for the root. member: of the parent's schema, null in an array.
-    std::uint32_t add(std::uint32_t parent, const JsonSchema::Member* member, JsonType type, bool truthy);
-    void set_truthy(std::uint32_t node) { nodes_[node].truthy = true; }
-    void set_integer(std::uint32_t node, std::int64_t value);
-    /// To the text of the last value, which is a string. What is over k_max_string is dropped.
+    bool has_room(bool in_array) const {
+        return nodes_.size() < k_max_nodes + (in_array ? 0 : k_reserve_nodes) &&
+               text_kept_ < k_max_text + (in_array ? 0 : k_reserve_text);
+    }
+    /// Into the container that was opened last and is not closed yet. mark: of its key; 0 in an array.
+    std::uint32_t add(JsonType type, std::uint32_t mark, bool truthy) {
+        const std::uint32_t index = size();
+        Node& node = nodes_.emplace_back();
+        node.type = type;
+        node.truthy = truthy;
+        node.mark = mark;
+        if (type < JsonType::array) node.end = index + 1;
+        return index;
+    }
+    /// A whole string as it lies in memory, without escapes.
+    void add_string(std::uint32_t mark, std::string_view text) {
+        Node& node = nodes_[add(JsonType::string, mark, !text.empty())];
+        node.whole = true;
+        node.text_size = static_cast<std::uint16_t>(
+            text.size() < k_max_string ? text.size() : whole_characters(text.substr(0, k_max_string)));
+        node.borrowed = text.data();
+        text_kept_ += node.text_size;
+    }
+    /// A string that comes in parts.
+    void begin_text(std::uint32_t mark) {
+        nodes_[add(JsonType::string, mark, false)].value = static_cast<std::int64_t>(text_.size());
+    }
+    void note_key(std::uint32_t container, JsonKey key) { nodes_[container].keys |= key.bit(); }
+    void close(std::uint32_t container, bool truthy) {
+        nodes_[container].end = size();
+        nodes_[container].truthy = truthy;
+    }
+    void set_integer(std::uint32_t node, std::int64_t value) {
+        nodes_[node].value = value;
+        nodes_[node].whole = true;
+    }
+    /// To the text of the last value, which is such a string. What is over k_max_string is dropped.
     void append_text(std::string_view bytes);
-    /// Drops a character that k_max_string has cut in two.
     void end_text();
+
+    void hold() {
+        if (held_nodes_ < nodes_.size()) hold_from(held_nodes_);
+    }
 
     bool operator==(const JsonTree&) const = default;
 
   private:
     friend class JsonValue;
 
+    // A usual event leaves a dozen values. The bounds are for who sends a thousand choices, or means harm.
+    static constexpr std::size_t k_max_nodes = 4096, k_max_text = 64 * 1024;
+    // Beyond them there is room for what stands outside of arrays, so that the usage behind a thousand
+    // choices is seen.
+    static constexpr std::size_t k_reserve_nodes = 256, k_reserve_text = 16 * 1024;
+
     struct Node {
         JsonType type = JsonType::null;
         bool truthy = false;
         bool whole = false;  ///< value is the integer; the text has ended
         std::uint16_t text_size = 0;
-        std::uint32_t next = k_none;
-        std::uint32_t child = k_none;
-        std::uint32_t last_child = k_none;
-        std::int64_t value = 0;      ///< the integer, or where in text_ the string begins
-        std::uint64_t key_bits = 0;  ///< of an object: which keys it may have
-        const JsonSchema::Member* member = nullptr;
+        std::uint32_t mark = 0;
+        std::uint32_t end = 0;           ///< index behind what it contains; 0: it is not closed yet
+        std::uint64_t keys = 0;          ///< of an object: JsonKey::bit of each
+        std::int64_t value = 0;          ///< the integer, or where in text_ the string begins
+        const char* borrowed = nullptr;  ///< or where else the string lies
         bool operator==(const Node&) const = default;
     };
 
+    std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
+    std::uint32_t end_of(std::uint32_t node) const { return nodes_[node].end ? nodes_[node].end : size(); }
+    void hold_from(std::size_t first);
+    static std::size_t whole_characters(std::string_view text);
+
     std::vector<Node> nodes_;
     std::string text_;
+    std::size_t text_kept_ = 0;   ///< bytes of all strings, borrowed ones included
+    std::size_t held_nodes_ = 0;  ///< those before have their text in text_[0, held_text_)
+    std::size_t held_text_ = 0;
 };
 
 inline bool JsonValue::is(JsonType type) const {
     return tree_ && tree_->nodes_[node_].type == type;
+}
+
+inline bool JsonValue::truthy() const {
+    return tree_ && tree_->nodes_[node_].truthy;
+}
+
+inline JsonValue JsonValue::operator[](JsonKey key) const {
+    return tree_ && (tree_->nodes_[node_].keys & key.bit()) != 0 ? find(key.mark()) : JsonValue();
+}
+
+inline bool JsonValue::may_have(JsonKeySet keys) const {
+    return tree_ && (tree_->nodes_[node_].keys & keys.bits()) != 0;
 }
 
 }  // namespace noren::metrics

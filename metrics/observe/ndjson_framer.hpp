@@ -13,9 +13,6 @@ class NdjsonFramer {
     void feed(std::string_view bytes, EventSink& sink);
     void finish(EventSink& sink);
 
-    /// Would find the same in whatever follows.
-    bool operator==(const NdjsonFramer&) const = default;
-
   private:
     void line_bytes(std::string_view bytes, EventSink& sink);
     void end_line(EventSink& sink);

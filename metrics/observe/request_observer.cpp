@@ -59,7 +59,8 @@ void RequestObserver::feed(std::string_view bytes) noexcept {
         s.sieve.feed(bytes);
         s.stale = true;
     } catch (const std::bad_alloc&) {
-        s.looking = false;
+        s.looking = s.stale = false;
+        s.sieve.reset();
     }
     if (s.sieve.failed()) {
         s.looking = false;

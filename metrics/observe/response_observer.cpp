@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "metrics/observe/answer_schema.hpp"
+#include "metrics/observe/event_pattern.hpp"
 #include "metrics/observe/event_sink.hpp"
+#include "metrics/observe/json_sieve.hpp"
 #include "metrics/observe/ndjson_framer.hpp"
 #include "metrics/observe/sse_framer.hpp"
 #include "metrics/observe/token_rules.hpp"
@@ -53,17 +55,10 @@ class DoneMarker {
         }
     }
     bool seen() const { return at_ == k_word.size(); }
-    bool operator==(const DoneMarker&) const = default;
 
   private:
     static constexpr std::string_view k_word = "[DONE]";
     std::size_t at_ = 0;
-};
-
-/// Where the end offsets go, which is no part of what was seen.
-struct OffsetRecord {
-    std::vector<std::uint64_t>* offsets = nullptr;
-    bool operator==(const OffsetRecord&) const { return true; }
 };
 
 void keep_last(std::optional<std::int64_t>& kept, const std::optional<std::int64_t>& newer) {
@@ -83,11 +78,13 @@ struct ResponseObserver::State final : EventSink {
     void event_end(std::uint64_t start, std::uint64_t end, bool named_error) override;
     void event_end_moved() override;
 
+    void look_into(std::string_view bytes);
+    void read_data(std::string_view piece);
+    void read_recognised();
+    void read_event(std::uint64_t start, std::uint64_t end);
     void read(const JsonValue& object);
     void count_token_event(std::uint64_t start, std::uint64_t end);
     Observation settled() const;
-
-    bool operator==(const State&) const = default;
 
     BodyFormat format;
     Observation seen;
@@ -98,9 +95,13 @@ struct ResponseObserver::State final : EventSink {
     NdjsonFramer ndjson;
     DoneMarker done_marker;
     StreamMemory memory;
+    EventPattern pattern;
+    bool event_begun = false;
+    std::string_view recognised;   ///< all data of this event so far, which fits the pattern
+    std::string_view whole_event;  ///< likewise, of one that was read
     bool last_was_token = false;
     bool finished = false;
-    OffsetRecord record;
+    std::vector<std::uint64_t>* offsets = nullptr;
 };
 
 ResponseObserver::State::State(int status, std::string_view content_type, std::string_view content_encoding)
@@ -112,13 +113,21 @@ ResponseObserver::State::State(int status, std::string_view content_type, std::s
 }
 
 void ResponseObserver::State::feed(std::string_view bytes) {
+    look_into(bytes);
+    // What the next call does not have any more.
+    read_recognised();
+    whole_event = {};
+    sieve.hold();
+}
+
+void ResponseObserver::State::look_into(std::string_view bytes) {
     switch (format) {
         case BodyFormat::sse:
             return sse.feed(bytes, *this);
         case BodyFormat::ndjson:
             return ndjson.feed(bytes, *this);
         case BodyFormat::json:
-            return sieve.feed(bytes);
+            return sieve.feed_borrowed(bytes);
         case BodyFormat::opaque:
             return;
     }
@@ -138,38 +147,67 @@ void ResponseObserver::State::end_of_body() {
 /// Out of memory: bytes go on, the rest of this answer is not looked at.
 void ResponseObserver::State::degrade() {
     format = BodyFormat::opaque;
+    recognised = {};
+    sieve.reset();
     ++seen.unparsed_events;
 }
 
 void ResponseObserver::State::data(std::string_view piece) {
-    sieve.feed(piece);
+    const bool is_first = !std::exchange(event_begun, true);
+    if (is_first && pattern.matches(piece)) {
+        recognised = piece;
+        return;
+    }
+    read_recognised();
+    whole_event = is_first ? piece : std::string_view();
+    read_data(piece);
+}
+
+void ResponseObserver::State::read_data(std::string_view piece) {
+    sieve.feed_borrowed(piece);
     if (format == BodyFormat::sse) done_marker.feed(piece);
+}
+
+/// The event goes on where it had seemed to be whole, or its end is still to come: as if nothing had been
+/// recognised.
+void ResponseObserver::State::read_recognised() {
+    if (!recognised.empty()) read_data(std::exchange(recognised, {}));
 }
 
 void ResponseObserver::State::event_end(std::uint64_t start, std::uint64_t end, bool named_error) {
     last_was_token = false;
-    const bool done = format == BodyFormat::sse && done_marker.seen();
-    done_marker.reset();
-    if (done) {
+    event_begun = false;
+    if (!std::exchange(recognised, {}).empty()) {
+        seen.error = seen.error || named_error;
+        return count_token_event(start, end);
+    }
+    if (format == BodyFormat::sse && done_marker.seen()) {
         seen.complete = true;
     } else {
         seen.error = seen.error || named_error;
-        const bool understood = sieve.finish() && sieve.root().is(JsonType::object);
-        if (understood) {
-            const JsonValue event = sieve.root();
-            if (has_token(event, memory)) count_token_event(start, end);
-            read(event);
-            seen.complete = seen.complete || is_end(event);
-        }
-        if ((!understood && !sieve.blank()) || sieve.overflowed()) ++seen.unparsed_events;
+        read_event(start, end);
     }
+    done_marker.reset();
     sieve.reset();
+}
+
+void ResponseObserver::State::read_event(std::uint64_t start, std::uint64_t end) {
+    const bool understood = sieve.finish() && sieve.root().is(JsonType::object);
+    if ((!understood && !sieve.blank()) || sieve.overflowed()) ++seen.unparsed_events;
+    if (!understood) return;
+    const JsonValue event = sieve.root();
+    const bool token = has_token(event, memory);
+    if (token) count_token_event(start, end);
+    read(event);
+    seen.complete = seen.complete || is_end(event);
+    if (token && pattern.wants_another() && !whole_event.empty() && is_only_token(event))
+        pattern.learn(whole_event, sieve.loose());
 }
 
 void ResponseObserver::State::event_end_moved() {
     if (!last_was_token) return;
     if (seen.token_events == 1) ++*seen.first_token_event_offset;
-    if (record.offsets && !record.offsets->empty()) ++record.offsets->back();
+    if (offsets && !offsets->empty()) ++offsets->back();
 }
 
 void ResponseObserver::State::count_token_event(std::uint64_t start, std::uint64_t end) {
@@ -178,7 +216,7 @@ void ResponseObserver::State::count_token_event(std::uint64_t start, std::uint64
         seen.first_token_event_start = start;
         seen.first_token_event_offset = end;
     }
-    if (record.offsets) record.offsets->push_back(end);
+    if (offsets) offsets->push_back(end);
 }
 
 void ResponseObserver::State::read(const JsonValue& object) {
@@ -225,14 +263,6 @@ ResponseObserver::~ResponseObserver() = default;
 ResponseObserver::ResponseObserver(ResponseObserver&&) noexcept = default;
 ResponseObserver& ResponseObserver::operator=(ResponseObserver&&) noexcept = default;
 
-ResponseObserver::ResponseObserver(const ResponseObserver& other)
-    : state_(std::make_unique<State>(*other.state_)) {
-    state_->record = {};
-}
-bool ResponseObserver::operator==(const ResponseObserver& other) const {
-    return *state_ == *other.state_;
-}
-
 std::uint32_t ResponseObserver::feed(std::string_view bytes) noexcept {
     State& s = *state_;
     const std::uint64_t before = s.seen.token_events;
@@ -263,7 +293,7 @@ std::uint64_t ResponseObserver::token_events() const noexcept {
     return state_->seen.token_events;
 }
 void ResponseObserver::record_offsets(std::vector<std::uint64_t>* offsets) noexcept {
-    state_->record.offsets = offsets;
+    state_->offsets = offsets;
 }
 
 }  // namespace noren::metrics

@@ -45,12 +45,6 @@ class ResponseObserver {
     ResponseObserver(ResponseObserver&&) noexcept;
     ResponseObserver& operator=(ResponseObserver&&) noexcept;
 
-    /// For tools and tests: one that goes on from here by itself.
-    ResponseObserver(const ResponseObserver& other);
-    ResponseObserver& operator=(const ResponseObserver&) = delete;
-    /// For tools and tests: both have seen the same, and would see the same in whatever follows.
-    bool operator==(const ResponseObserver& other) const;
-
     /// Body bytes in order (transfer coding removed), cut anywhere. Returns how many token events they
     /// completed.
     std::uint32_t feed(std::string_view bytes) noexcept;

@@ -1,21 +1,15 @@
 #include "metrics/observe/sse_framer.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
+
+#include "metrics/observe/byte_scan.hpp"
 
 namespace noren::metrics {
 namespace {
 
 constexpr std::string_view k_bom = "\xef\xbb\xbf";
-
-/// Index of the first CR or LF, or the size.
-std::size_t line_end(std::string_view bytes) {
-    const void* lf = std::memchr(bytes.data(), '\n', bytes.size());
-    const std::size_t until_lf =
-        lf ? static_cast<std::size_t>(static_cast<const char*>(lf) - bytes.data()) : bytes.size();
-    const void* cr = std::memchr(bytes.data(), '\r', until_lf);
-    return cr ? static_cast<std::size_t>(static_cast<const char*>(cr) - bytes.data()) : until_lf;
-}
+constexpr std::string_view k_data = "data:", k_event = "event:";
 
 }  // namespace
 
@@ -41,60 +35,58 @@ void SseFramer::feed(std::string_view bytes, EventSink& sink) {
         std::size_t used = 0;
         if (part_ == Part::bom) {
             used = skip_bom(bytes);
-        } else if (after_cr_ && bytes.front() == '\n') {
-            used = 1;
-            after_cr_ = false;
-            if (ended_at_cr_) {
-                ++event_start_;
-                sink.event_end_moved();
-            }
-            if (line_empty_ && !has_data_ && event_start_ == position_) event_start_ = position_ + 1;
         } else if (bytes.front() == '\n' || bytes.front() == '\r') {
-            after_cr_ = bytes.front() == '\r';
             ++position_;
-            end_line(sink);
+            end_line(bytes.front(), sink);
             bytes.remove_prefix(1);
             continue;
+        } else if (part_ == Part::name) {
+            used = scan_name(bytes, sink);
         } else {
-            after_cr_ = false;
-            const std::string_view run = bytes.substr(0, line_end(bytes));
-            used = run.size();
-            line_empty_ = false;
-            if (part_ == Part::name) {
-                const std::size_t colon = run.find(':');
-                name_bytes(run.substr(0, colon));
-                if (colon != std::string_view::npos) {
-                    used = colon + 1;
-                    begin_value(sink);
-                }
-            } else {
-                value_bytes(run, sink);
-            }
+            const char* const end = find_line_end(bytes.data(), bytes.data() + bytes.size());
+            used = static_cast<std::size_t>(end - bytes.data());
+            value_bytes(bytes.substr(0, used), sink);
         }
         position_ += used;
         bytes.remove_prefix(used);
     }
 }
 
+/// To behind the colon, or to the end of the line or the bytes.
+std::size_t SseFramer::scan_name(std::string_view bytes, EventSink& sink) {
+    after_cr_ = false;
+    if (std::exchange(line_empty_, false)) {
+        // What nearly all lines of a stream begin with; the last is a comment.
+        if (bytes.starts_with(k_data)) return begin_value(Field::data, sink), k_data.size();
+        if (bytes.starts_with(k_event)) return begin_value(Field::event, sink), k_event.size();
+        if (bytes.front() == ':') return begin_value(Field::other, sink), 1;
+    }
+    const auto ends_name = [](char c) { return c == ':' || c == '\n' || c == '\r'; };
+    const auto size =
+        static_cast<std::size_t>(std::find_if(bytes.begin(), bytes.end(), ends_name) - bytes.begin());
+    name_.append(bytes.substr(0, size));
+    if (size == bytes.size() || bytes[size] != ':') return size;
+    begin_value(take_field(), sink);
+    return size + 1;
+}
+
 void SseFramer::name_bytes(std::string_view bytes) {
     if (!bytes.empty()) line_empty_ = false;
-    for (const char c : bytes) {
-        if (name_size_ < name_.size()) name_[name_size_] = c;
-        ++name_size_;
-    }
+    name_.append(bytes);
 }
 
-SseFramer::Field SseFramer::field() const {
-    if (name_size_ > name_.size()) return Field::other;
-    const std::string_view name(name_.data(), name_size_);
-    return name == "data" ? Field::data : name == "event" ? Field::event : Field::other;
+/// What the name that has come means; forgets the name.
+SseFramer::Field SseFramer::take_field() {
+    const Field field = name_.is("data") ? Field::data : name_.is("event") ? Field::event : Field::other;
+    name_.clear();
+    return field;
 }
 
-void SseFramer::begin_value(EventSink& sink) {
+void SseFramer::begin_value(Field field, EventSink& sink) {
     part_ = Part::space;
-    field_ = field();
-    if (field_ == Field::event) event_name_size_ = 0;
-    if (field_ != Field::data) return;
+    field_ = field;
+    if (field == Field::event) event_name_.clear();
+    if (field != Field::data) return;
     if (has_data_) sink.data("\n");
     has_data_ = true;
 }
@@ -106,46 +98,47 @@ void SseFramer::value_bytes(std::string_view bytes, EventSink& sink) {
     if (field_ == Field::data) {
         sink.data(bytes);
     } else if (field_ == Field::event) {
-        for (const char c : bytes) {
-            if (event_name_size_ < event_name_.size()) event_name_[event_name_size_] = c;
-            ++event_name_size_;
-        }
+        event_name_.append(bytes);
     }
 }
 
-/// position_ is behind the line's end.
-void SseFramer::end_line(EventSink& sink) {
+/// By an LF or CR, which position_ is behind.
+void SseFramer::end_line(char c, EventSink& sink) {
+    if (c == '\n' && after_cr_) return end_crlf(sink);
+    after_cr_ = c == '\r';
     ended_at_cr_ = false;
     // A line without a colon is a field name alone, with an empty value.
-    if (part_ == Part::name && !line_empty_) begin_value(sink);
+    if (part_ == Part::name && !line_empty_) begin_value(take_field(), sink);
     if (line_empty_) {
-        if (has_data_) {
-            const bool named_error =
-                std::string_view(event_name_.data(), std::min(event_name_size_, event_name_.size())) ==
-                "error";
-            sink.event_end(event_start_, position_, named_error);
-        }
         ended_at_cr_ = has_data_ && after_cr_;
+        end_event(sink);
         event_start_ = position_;
-        event_name_size_ = 0;
-        has_data_ = false;
+        event_name_.clear();
     }
     part_ = Part::name;
-    name_size_ = 0;
     line_empty_ = true;
+}
+
+/// The line has ended at its CR; only offsets change.
+void SseFramer::end_crlf(EventSink& sink) {
+    after_cr_ = false;
+    if (ended_at_cr_) sink.event_end_moved();
+    if (!has_data_ && event_start_ == position_ - 1) event_start_ = position_;
+}
+
+void SseFramer::end_event(EventSink& sink) {
+    if (!has_data_) return;
+    sink.event_end(event_start_, position_, event_name_.is("error"));
+    has_data_ = false;
 }
 
 void SseFramer::finish(EventSink& sink) {
     if (part_ == Part::bom && bom_seen_ > 0) name_bytes(k_bom.substr(0, bom_seen_));
     if (!line_empty_) {
-        if (part_ == Part::name) begin_value(sink);
+        if (part_ == Part::name) begin_value(take_field(), sink);
         part_ = Part::name;
     }
-    if (!has_data_) return;
-    const bool named_error =
-        std::string_view(event_name_.data(), std::min(event_name_size_, event_name_.size())) == "error";
-    sink.event_end(event_start_, position_, named_error);
-    has_data_ = false;
+    end_event(sink);
 }
 
 }  // namespace noren::metrics

@@ -3,6 +3,7 @@
 // or CRLF, a blank line ends an event. Of the fields only data and event mean something here. Sans-IO, no
 // buffer.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,15 +13,32 @@
 
 namespace noren::metrics {
 
+/// A word of which only so much is kept as it takes to tell it from others.
+template <std::size_t n>
+class WordStart {
+  public:
+    void clear() { *this = {}; }
+    void append(std::string_view bytes) {
+        std::copy_n(bytes.begin(), std::min(bytes.size(), n - std::min(size_, n)),
+                    text_.begin() + std::min(size_, n));
+        size_ += bytes.size();
+    }
+    bool is(std::string_view word) const {
+        return size_ == word.size() && std::equal(word.begin(), word.end(), text_.begin());
+    }
+    bool operator==(const WordStart&) const = default;
+
+  private:
+    std::array<char, n> text_{};
+    std::size_t size_ = 0;  ///< of the whole word
+};
+
 class SseFramer {
   public:
     void feed(std::string_view bytes, EventSink& sink);
 
     /// The body is over. An event without its blank line counts if it has data: it was sent.
     void finish(EventSink& sink);
-
-    /// Would find the same in whatever follows.
-    bool operator==(const SseFramer&) const = default;
 
   private:
     enum class Part : unsigned char {
@@ -31,11 +49,14 @@ class SseFramer {
     };
     enum class Field : unsigned char { other, data, event };
 
+    std::size_t scan_name(std::string_view bytes, EventSink& sink);
     void name_bytes(std::string_view bytes);
-    void begin_value(EventSink& sink);
+    Field take_field();
+    void begin_value(Field field, EventSink& sink);
     void value_bytes(std::string_view bytes, EventSink& sink);
-    void end_line(EventSink& sink);
-    Field field() const;
+    void end_line(char c, EventSink& sink);
+    void end_crlf(EventSink& sink);
+    void end_event(EventSink& sink);
     std::size_t skip_bom(std::string_view bytes);
 
     Part part_ = Part::bom;
@@ -44,10 +65,8 @@ class SseFramer {
     bool line_empty_ = true;
     bool after_cr_ = false;     ///< the last byte was a CR: an LF now belongs to it
     bool ended_at_cr_ = false;  ///< and that CR ended an event
-    std::array<char, 6> name_{};
-    std::size_t name_size_ = 0;  ///< may exceed what name_ holds
-    std::array<char, 8> event_name_{};
-    std::size_t event_name_size_ = 0;
+    WordStart<6> name_;
+    WordStart<8> event_name_;
     bool has_data_ = false;
     std::uint64_t position_ = 0;
     std::uint64_t event_start_ = 0;

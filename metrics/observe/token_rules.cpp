@@ -21,8 +21,8 @@ bool has_text(const JsonValue& value) {
     return value.is(JsonType::object) && (has_text(value["text"]) || has_text(value["thinking"]));
 }
 
-bool any_text(const JsonValue& object, std::initializer_list<std::string_view> keys) {
-    for (const std::string_view key : keys)
+bool any_text(const JsonValue& object, std::initializer_list<JsonKey> keys) {
+    for (const JsonKey key : keys)
         if (has_text(object[key])) return true;
     return false;
 }
@@ -183,6 +183,9 @@ bool has_token(const JsonValue& event, StreamMemory& memory) {
 }
 
 UsageReport usage_of(const JsonValue& object) {
+    if (!object.may_have({"meta_info", "details", "eval_count", "prompt_eval_count", "usage", "response",
+                          "message", "delta", "tokens_predicted", "timings"}))
+        return {};
     if (const JsonValue meta = object["meta_info"]; meta.is(JsonType::object))
         return {meta["completion_tokens"].integer(), meta["prompt_tokens"].integer(),
                 meta["cached_tokens"].integer(), meta["reasoning_tokens"].integer()};
@@ -234,18 +237,28 @@ std::optional<std::string_view> whole_finish_reason(const JsonValue& object) {
 }
 
 bool is_error(const JsonValue& object) {
+    if (!object.may_have({"error", "object", "type"})) return false;
     return object["error"].truthy() || object["object"] == "error" ||
            is_one_of(type_of(object), {"error", "response.failed"}) ||
            (object["object"] == "response" && object["status"] == "failed");
 }
 
 bool is_end(const JsonValue& object) {
+    if (!object.may_have({"type", "done", "stop", "token"})) return false;
     const JsonValue done = object["done"], stop = object["stop"];
     return is_one_of(type_of(object), {"response.completed", "response.incomplete", "response.failed",
                                        "message_stop", "message-end", "transcript.text.done"}) ||
            (done.is(JsonType::boolean) && done.truthy()) ||
            (stop.is(JsonType::boolean) && stop.truthy() && object["content"]) ||
            (object["token"] && object["generated_text"].is(JsonType::string));
+}
+
+bool is_only_token(const JsonValue& event) {
+    bool has_reason = false;
+    for_each_finish_reason(event, [&](std::int64_t, std::string_view) { has_reason = true; });
+    const bool is_sglang = event["meta_info"].present();  // counts from event to event
+    return !has_reason && !is_sglang && usage_of(event) == UsageReport() && !is_error(event) &&
+           !is_end(event);
 }
 
 }  // namespace noren::metrics

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string_view>
 
-#include "metrics/observe/json_sieve.hpp"
+#include "metrics/observe/json_tree.hpp"
 
 namespace noren::metrics {
 
@@ -17,7 +17,6 @@ namespace noren::metrics {
 struct StreamMemory {
     static constexpr std::size_t k_max_choices = 256;
     std::map<std::int64_t, std::int64_t> completion_tokens;
-    bool operator==(const StreamMemory&) const = default;
 };
 
 /// The event carries at least one generated token.
@@ -40,6 +39,10 @@ bool is_error(const JsonValue& object);
 
 /// The API's own end marker.
 bool is_end(const JsonValue& object);
+
+/// Of an event with a token: it says nothing beside, so that another one like it would only be another token.
+/// The model does not count, since only the first one does.
+bool is_only_token(const JsonValue& event);
 
 // --- details
 

@@ -1,14 +1,8 @@
 #include "proxy/admission/gate.hpp"
 
+#include <vector>
+
 namespace noren::proxy::admission {
-namespace {
-
-void tell(const std::vector<std::function<void()>>& notifications) {
-    for (const auto& notify : notifications)
-        if (notify) notify();
-}
-
-}  // namespace
 
 void Permit::release() noexcept {
     if (Gate* gate = std::exchange(gate_, nullptr)) gate->release();
@@ -51,35 +45,40 @@ bool Gate::leave(Ticket& ticket) {
 }
 
 void Gate::release() noexcept {
-    Notifications to_tell;
+    Waiter next;
     {
         const std::lock_guard lock(mutex_);
         set_running(running_ - 1);
-        grant_waiting(to_tell);
+        if (head_ != nullptr && has_room()) next = grant_head();  // one place, one waiter
     }
-    tell(to_tell);
+    if (next) next->post();
 }
 
 void Gate::set_limits(const GateLimits& limits) {
-    Notifications to_tell;
+    std::vector<Waiter> to_tell;
     {
         const std::lock_guard lock(mutex_);
+        to_tell.reserve(waiting_);
         limits_ = limits;
         publish_limits();
-        grant_waiting(to_tell);
+        while (head_ != nullptr && has_room())
+            to_tell.push_back(grant_head());
     }
-    tell(to_tell);
+    for (const Waiter& waiter : to_tell)
+        waiter->post();
 }
 
 void Gate::close() {
-    Notifications to_tell;
+    std::vector<Waiter> to_tell;
     {
         const std::lock_guard lock(mutex_);
+        to_tell.reserve(waiting_);
         closed_ = true;
         while (head_ != nullptr)
-            decide(*head_, Ticket::State::refused, to_tell);
+            to_tell.push_back(decide(*head_, Ticket::State::refused));
     }
-    tell(to_tell);
+    for (const Waiter& waiter : to_tell)
+        waiter->post();
 }
 
 void Gate::open() {
@@ -91,18 +90,17 @@ GateLimits Gate::limits() const {
     return {cap_seen_.load(std::memory_order_relaxed), queue_seen_.load(std::memory_order_relaxed)};
 }
 
-void Gate::grant_waiting(Notifications& to_tell) {
-    while (head_ != nullptr && has_room()) {
-        set_running(running_ + 1);
-        decide(*head_, Ticket::State::granted, to_tell);
-    }
+Gate::Waiter Gate::grant_head() {
+    set_running(running_ + 1);
+    return decide(*head_, Ticket::State::granted);
 }
 
 /// The last touch of the ticket is the store: from then on its owner may destroy it.
-void Gate::decide(Ticket& ticket, Ticket::State state, Notifications& to_tell) {
+Gate::Waiter Gate::decide(Ticket& ticket, Ticket::State state) {
     unlink(ticket);
-    to_tell.push_back(std::move(ticket.notify_));
+    Waiter waiter = std::move(ticket.waiter_);
     ticket.state_.store(state, std::memory_order_release);
+    return waiter;
 }
 
 void Gate::link(Ticket& ticket) {

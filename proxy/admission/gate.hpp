@@ -1,6 +1,6 @@
 #pragma once
 // The semaphore in front of the engine: a hard cap on requests inside, a bounded FIFO queue of those waiting,
-// both movable while running. One lock, O(1) per operation; a waiter is linked in, not copied.
+// both movable while running. One lock, O(1) per operation; entering, leaving and releasing allocate nothing.
 //
 // Invariants, all under the one lock:
 //   running <= cap whenever a permit is given out (after shrinking, running falls to the cap by itself);
@@ -11,10 +11,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
+
+#include "proxy/net/notifiable.hpp"
 
 namespace noren::proxy::admission {
 
@@ -49,9 +50,9 @@ class Ticket {
   public:
     enum class State : unsigned char { idle, waiting, granted, refused, taken };
 
-    /// notify: called once, from any thread and outside the lock, when a waiting ticket is granted or
-    /// refused. It may be called after the ticket is gone, so it must own what it touches.
-    Ticket(Gate& gate, std::function<void()> notify) : gate_(gate), notify_(std::move(notify)) {}
+    /// waiter: told once, from any thread and outside the lock, when a waiting ticket is granted or refused;
+    /// kept by the gate until then, as the ticket may be gone before it is told.
+    Ticket(Gate& gate, std::shared_ptr<net::Notifiable> waiter) : gate_(gate), waiter_(std::move(waiter)) {}
     ~Ticket();
     Ticket(const Ticket&) = delete;
     Ticket& operator=(const Ticket&) = delete;
@@ -68,7 +69,7 @@ class Ticket {
   private:
     friend class Gate;
     Gate& gate_;
-    std::function<void()> notify_;
+    std::shared_ptr<net::Notifiable> waiter_;
     std::atomic<State> state_{State::idle};
     Ticket* next_ = nullptr;
     Ticket* previous_ = nullptr;
@@ -86,7 +87,7 @@ class Gate {
 
     explicit Gate(const GateLimits& limits) : limits_(limits) { publish_limits(); }
 
-    /// One decision: admitted (take the permit), queued (notify will come), or refused.
+    /// One decision: admitted (take the permit), queued (the waiter will be told), or refused.
     Entry enter(Ticket& ticket);
 
     /// Growing wakes waiters at once; shrinking below what runs waits for it; those already queued stay
@@ -105,15 +106,15 @@ class Gate {
   private:
     friend class Permit;
     friend class Ticket;
-    using Notifications = std::vector<std::function<void()>>;
+    using Waiter = std::shared_ptr<net::Notifiable>;
 
     bool has_room() const { return limits_.max_concurrency == 0 || running_ < limits_.max_concurrency; }
     void release() noexcept;
     bool leave(Ticket& ticket);
     void link(Ticket& ticket);
     void unlink(Ticket& ticket);
-    void decide(Ticket& ticket, Ticket::State state, Notifications& to_tell);
-    void grant_waiting(Notifications& to_tell);
+    Waiter grant_head();
+    Waiter decide(Ticket& ticket, Ticket::State state);
     void set_running(std::uint32_t running);
     void publish_limits();
 

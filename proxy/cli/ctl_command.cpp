@@ -101,9 +101,7 @@ int ctl_command(const CtlOptions& options, std::ostream& out, std::ostream& err)
         return k_failed;
     }
     const std::string& line = std::get<std::string>(answer);
-    json::parse_options lenient;
-    lenient.allow_invalid_utf8 = true;  // a file name may hold any bytes
-    const json::value reply = json::parse(line, error, {}, lenient);
+    const json::value reply = json::parse(line, error);
     if (error || !reply.is_object()) {
         err << "noren ctl: no usable answer from " << options.socket << "\n";
         return k_failed;

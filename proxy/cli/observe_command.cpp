@@ -1,13 +1,13 @@
 #include "proxy/cli/observe_command.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <fstream>
-#include <initializer_list>
 #include <iostream>
 #include <iterator>
 #include <optional>
-#include <utility>
+#include <thread>
 #include <vector>
 
 #include <boost/json.hpp>
@@ -26,7 +26,8 @@ constexpr int k_unusable = 2;
 
 struct Recorded {
     Observation seen;
-    std::vector<std::uint64_t> offsets;
+    std::vector<std::uint64_t> offsets;  ///< where each token event ends
+    bool operator==(const Recorded&) const = default;
 };
 
 /// Nothing if it cannot be read, or not to its end.
@@ -92,101 +93,95 @@ std::string to_json(const Recorded& recorded) {
 /// The ways of feeding one body to an observer.
 class Trial {
   public:
-    /// A cut is tried on so much of the body.
-    static constexpr std::size_t k_stretch = 4096;
-
     Trial(const ObserveOptions& options, std::string_view body) : options_(options), body_(body) {}
 
-    std::string in_pieces(std::size_t size) const;
-    std::string cut_at(std::size_t cut) const;
+    Recorded whole() const;
+    Recorded in_pieces(std::size_t size) const;
+    /// 0 and the body's size are cuts too: one of the two pieces is empty.
+    Recorded cut_at(std::size_t cut) const;
 
-    /// The lowest place where the body, cut in two, is seen otherwise than whole, if there is one; apart from
-    /// the multiples of k_stretch, which pieces of that size try.
-    std::optional<std::size_t> first_bad_cut(const std::string& whole) const;
+    /// The lowest of the cuts 0, step, 2 * step... at which the body is seen otherwise than expected.
+    std::optional<std::size_t> first_bad_cut(std::size_t step, const Recorded& expected) const;
 
   private:
-    /// An observer on its way through the body, stretch by stretch.
-    struct Walk {
-        ResponseObserver observer;
-        /// Of the token events in the last stretch; the first is of the last event before it, which may still
-        /// move.
-        std::vector<std::uint64_t> offsets;
-
-        Walk on(std::initializer_list<std::string_view> pieces) const;
-        bool operator==(const Walk&) const = default;
-    };
-
-    ResponseObserver fresh() const {
-        return {options_.status, options_.content_type, options_.content_encoding};
-    }
+    template <typename Feed>
+    Recorded recorded(Feed&& feed) const;
 
     const ObserveOptions& options_;
     std::string_view body_;
 };
 
-std::string Trial::in_pieces(std::size_t size) const {
-    Recorded recorded;
-    ResponseObserver observer = fresh();
-    observer.record_offsets(&recorded.offsets);
-    for (std::size_t at = 0; at < body_.size(); at += size)
-        observer.feed(body_.substr(at, size));
+template <typename Feed>
+Recorded Trial::recorded(Feed&& feed) const {
+    Recorded result;
+    ResponseObserver observer(options_.status, options_.content_type, options_.content_encoding);
+    observer.record_offsets(&result.offsets);
+    feed(observer);
     observer.finish();
-    recorded.seen = observer.observation();
-    return to_json(recorded);
+    result.seen = observer.observation();
+    return result;
 }
 
-std::string Trial::cut_at(std::size_t cut) const {
-    Recorded recorded;
-    ResponseObserver observer = fresh();
-    observer.record_offsets(&recorded.offsets);
-    observer.feed(body_.substr(0, cut));
-    observer.feed(body_.substr(cut));
-    observer.finish();
-    recorded.seen = observer.observation();
-    return to_json(recorded);
+Recorded Trial::whole() const {
+    return recorded([this](ResponseObserver& observer) { observer.feed(body_); });
 }
 
-Trial::Walk Trial::Walk::on(std::initializer_list<std::string_view> pieces) const {
-    Walk walk{observer, {}};
-    if (!offsets.empty()) walk.offsets.push_back(offsets.back());
-    walk.observer.record_offsets(&walk.offsets);
-    for (const std::string_view piece : pieces)
-        walk.observer.feed(piece);
-    walk.observer.record_offsets(nullptr);
-    return walk;
+Recorded Trial::in_pieces(std::size_t size) const {
+    return recorded([this, size](ResponseObserver& observer) {
+        for (std::size_t at = 0; at < body_.size(); at += size)
+            observer.feed(body_.substr(at, size));
+    });
 }
 
-/// To feed all of the body for each of its cuts would take the square of its size. But an observer that has
-/// walked over a stretch with a cut in it, and stands behind it just as one does that had no cut, cannot see
-/// anything else in what follows. Only where it stands otherwise the whole body has to tell whether that
-/// matters.
-std::optional<std::size_t> Trial::first_bad_cut(const std::string& whole) const {
-    Walk before{fresh(), {}};
-    for (std::size_t at = 0; at < body_.size(); at += k_stretch) {
-        const std::string_view stretch = body_.substr(at, k_stretch);
-        Walk uncut = before.on({stretch});
-        for (std::size_t cut = 1; cut < stretch.size(); ++cut) {
-            if (before.on({stretch.substr(0, cut), stretch.substr(cut)}) == uncut) continue;
-            if (cut_at(at + cut) != whole) return at + cut;
+Recorded Trial::cut_at(std::size_t cut) const {
+    return recorded([this, cut](ResponseObserver& observer) {
+        observer.feed(body_.substr(0, cut));
+        observer.feed(body_.substr(cut));
+    });
+}
+
+std::optional<std::size_t> Trial::first_bad_cut(std::size_t step, const Recorded& expected) const {
+    constexpr std::size_t k_none = std::string_view::npos;
+    std::atomic<std::size_t> lowest{k_none};
+    const auto try_cuts = [&](std::size_t first, std::size_t stride) {
+        for (std::size_t cut = first; cut <= body_.size() && cut < lowest; cut += stride) {
+            if (cut_at(cut) == expected) continue;
+            for (std::size_t known = lowest; cut < known && !lowest.compare_exchange_weak(known, cut);) {
+            }
         }
-        before = std::move(uncut);
+    };
+    const std::size_t threads = std::max(1U, std::thread::hardware_concurrency());
+    {
+        std::vector<std::jthread> working;
+        for (std::size_t i = 0; i < threads; ++i)
+            working.emplace_back(try_cuts, i * step, threads * step);
     }
-    return std::nullopt;
+    return lowest == k_none ? std::nullopt : std::optional(lowest.load());
 }
 
-/// Exit status of --split all.
-int agree(const Trial& trial, const std::string& whole, std::ostream& err) {
-    const auto differs = [&](const std::string& seen, const std::string& how) {
-        if (seen == whole) return false;
-        err << "noren observe: " << how << " gives " << seen << "\n  but the whole body gives " << whole
-            << "\n";
-        return true;
+/// Every how many bytes a body is cut. To feed it once for each of its cuts takes the square of its size;
+/// above a mebibyte the cuts become fewer, so that the work does not grow further.
+std::size_t cut_step(std::size_t size) {
+    constexpr std::size_t k_cut_everywhere = 1024 * 1024;
+    const std::size_t times = (size + k_cut_everywhere - 1) / k_cut_everywhere;
+    return std::max<std::size_t>(1, times * times);
+}
+
+/// Do all ways of feeding a body of that size give the same? Says so, or what differs.
+bool agree(const Trial& trial, std::size_t size, std::ostream& err) {
+    const Recorded whole = trial.whole();
+    const auto complain = [&](const std::string& how, const Recorded& seen) {
+        err << "noren observe: " << how << " gives " << to_json(seen) << "\n  but the whole body gives "
+            << to_json(whole) << "\n";
+        return false;
     };
-    if (differs(trial.in_pieces(1), "byte by byte")) return 1;
-    const auto cut = trial.first_bad_cut(whole);
-    if (cut && differs(trial.cut_at(*cut), "a cut at byte " + std::to_string(*cut))) return 1;
-    const std::size_t stretch = Trial::k_stretch;
-    return differs(trial.in_pieces(stretch), "pieces of " + std::to_string(stretch) + " bytes") ? 1 : 0;
+    if (const Recorded seen = trial.in_pieces(1); seen != whole) return complain("byte by byte", seen);
+    const std::size_t step = cut_step(size);
+    if (const auto cut = trial.first_bad_cut(step, whole))
+        return complain("a cut at byte " + std::to_string(*cut), trial.cut_at(*cut));
+    err << "noren observe: the same byte by byte, and cut in two at " << size / step + 1 << " of " << size + 1
+        << " places\n";
+    return true;
 }
 
 /// Nothing if it is no number of bytes.
@@ -200,7 +195,8 @@ std::optional<std::size_t> piece_size(const std::string& split) {
 }  // namespace
 
 std::string observe_report(const ObserveOptions& options, std::string_view body, std::size_t piece) {
-    return Trial(options, body).in_pieces(piece == 0 ? std::max<std::size_t>(1, body.size()) : piece);
+    const Trial trial(options, body);
+    return to_json(piece == 0 ? trial.whole() : trial.in_pieces(piece));
 }
 
 int observe_command(const ObserveOptions& given, std::ostream& out, std::ostream& err) {
@@ -218,9 +214,8 @@ int observe_command(const ObserveOptions& given, std::ostream& out, std::ostream
     }
     ObserveOptions options = given;
     if (options.content_type.empty()) options.content_type = guess_type(*body);
-    const std::string report = observe_report(options, *body, *piece);
-    if (every_way && agree(Trial(options, *body), report, err) != 0) return 1;
-    out << report << "\n";
+    if (every_way && !agree(Trial(options, *body), body->size(), err)) return 1;
+    out << observe_report(options, *body, *piece) << "\n";
     return 0;
 }
 

@@ -89,8 +89,14 @@ std::string engine(const Reader& status) {
 }
 
 std::string running(const Reader& status) {
-    const std::string limit = status.text("/admission/concurrency_limit");
-    return status.text("/admission/running") + " of " + (limit == "0" ? "any number" : limit);
+    const auto limit = [&](std::string_view pointer) {
+        const std::string text = status.text(pointer);
+        return text == "0" ? std::string("any number") : text;
+    };
+    std::string text = status.text("/admission/running") + " of " + limit("/admission/concurrency_limit");
+    if (status.is_true("/admission/limit_overridden"))
+        text += " (until the next reload; configured: " + limit("/admission/configured_limit") + ")";
+    return text;
 }
 
 std::string last_reload(const Reader& status) {

@@ -90,6 +90,12 @@ std::optional<HeadError> settle_authority(RequestHead& head, std::string_view fr
     return std::nullopt;
 }
 
+/// The first line starts with a token: a TLS hello or other garbage shows at its first byte. A CR may be half
+/// of an empty line.
+bool may_begin_head(std::string_view buffer) {
+    return buffer.empty() || k_tchar[static_cast<unsigned char>(buffer[0])] || buffer[0] == '\r';
+}
+
 }  // namespace
 
 bool same_name(std::string_view a, std::string_view b) {
@@ -128,6 +134,7 @@ std::size_t leading_empty_line(std::string_view buffer) {
 }
 
 std::variant<std::monostate, std::size_t, HeadError> HeadScanner::scan(std::string_view buffer) {
+    if (looked_at_ == 0 && !may_begin_head(buffer)) return HeadError{400, "these bytes are not HTTP"};
     while (looked_at_ < buffer.size()) {
         const std::size_t lf = buffer.find('\n', looked_at_);
         if (lf == k_npos) {
@@ -144,14 +151,7 @@ std::variant<std::monostate, std::size_t, HeadError> HeadScanner::scan(std::stri
         // The first line is not a field.
         if (++lines_ > limits_.fields + 1) return HeadError{431, "too many header fields"};
     }
-    if (buffer.size() <= limits_.bytes && looked_at_ <= limits_.bytes) {
-        // The first line of a request starts with its method: a TLS hello or other garbage shows at once.
-        const bool may_be_empty_line = buffer == "\r";
-        if (lines_ == 0 && !buffer.empty() && !k_tchar[static_cast<unsigned char>(buffer[0])] &&
-            !may_be_empty_line)
-            return HeadError{400, "these bytes are not HTTP"};
-        return std::monostate{};
-    }
+    if (buffer.size() <= limits_.bytes && looked_at_ <= limits_.bytes) return std::monostate{};
     if (lines_ == 0) return HeadError{414, "the request line is too long"};
     return HeadError{431, "the header fields are too large"};
 }

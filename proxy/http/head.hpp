@@ -100,6 +100,7 @@ class HeadScanner {
 /// not sure yet.
 std::size_t leading_empty_line(std::string_view buffer);
 
+/// head: whole, with its empty line, as HeadScanner has found its end.
 std::variant<RequestHead, HeadError> parse_request_head(std::string_view head);
 std::variant<ResponseHead, HeadError> parse_response_head(std::string_view head);
 

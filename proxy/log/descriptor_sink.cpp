@@ -29,23 +29,30 @@ void DescriptorSink::give_up_at(steady_clock::time_point when) {
 }
 
 void DescriptorSink::sink_it_(const spdlog::details::log_msg& message) {
-    line_.assign(message.payload.data(), message.payload.size());
+    // What is left of a line that was cut stands there alone.
+    line_.assign(torn_ ? "\n" : "");
+    line_.append(message.payload.data(), message.payload.size());
     line_.push_back('\n');
-    if (!write_out(line_)) lost_.fetch_add(1, std::memory_order_relaxed);
+    const std::size_t written = write_out(line_);
+    if (written < line_.size()) lost_.fetch_add(1, std::memory_order_relaxed);
+    if (written > 0) torn_ = written < line_.size();
 }
 
-bool DescriptorSink::write_out(std::string_view text) {
-    while (!text.empty()) {
-        if (!wait_until_writable()) return false;
-        const ssize_t written = ::write(fd_, text.data(), std::min(text.size(), k_piece));
-        if (written < 0 && errno != EAGAIN && errno != EINTR) return false;
-        if (written > 0) text.remove_prefix(static_cast<std::size_t>(written));
+/// How much of it went out.
+std::size_t DescriptorSink::write_out(std::string_view text) {
+    std::size_t done = 0;
+    while (done < text.size() && wait_until_writable()) {
+        const std::string_view piece = text.substr(done, k_piece);
+        const ssize_t written = ::write(fd_, piece.data(), piece.size());
+        if (written < 0 && errno != EAGAIN && errno != EINTR) break;
+        if (written > 0) done += static_cast<std::size_t>(written);
     }
-    return true;
+    return done;
 }
 
 bool DescriptorSink::wait_until_writable() {
-    for (;;) {
+    // poll() does not look at a negative descriptor and so would wait for ever.
+    while (fd_ >= 0) {
         const milliseconds patience = patience_left();
         pollfd look{fd_, POLLOUT, 0};
         const int ready = ::poll(&look, 1, static_cast<int>(patience.count()));
@@ -53,6 +60,7 @@ bool DescriptorSink::wait_until_writable() {
         if (ready == 0 && patience.count() == 0) return false;
         if (ready < 0 && errno != EINTR) return false;
     }
+    return false;
 }
 
 milliseconds DescriptorSink::patience_left() const {

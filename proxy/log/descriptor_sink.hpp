@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ class DescriptorSink final : public spdlog::sinks::base_sink<spdlog::details::nu
     ~DescriptorSink() override;
 
     /// Any thread. From then on a line that cannot be written at once is lost; until then a stuck reader is
-    /// waited for.
+    /// waited for. A write that has begun cannot be given up: a terminal may take a few bytes and then block.
     void give_up_at(std::chrono::steady_clock::time_point when);
     /// Any thread. Lines that the reader's end, a full disk or giving up has cost.
     std::uint64_t lost() const { return lost_.load(std::memory_order_relaxed); }
@@ -31,12 +32,13 @@ class DescriptorSink final : public spdlog::sinks::base_sink<spdlog::details::nu
   private:
     void sink_it_(const spdlog::details::log_msg& message) override;
     void flush_() override {}
-    bool write_out(std::string_view text);
+    std::size_t write_out(std::string_view text);
     bool wait_until_writable();
     std::chrono::milliseconds patience_left() const;
 
     const int fd_;
     std::string line_;
+    bool torn_ = false;  ///< the last line that was begun has no end
     std::atomic<std::chrono::steady_clock::rep> give_up_at_{
         std::chrono::steady_clock::duration::max().count()};
     std::atomic<std::uint64_t> lost_{0};

@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 
 #include <spdlog/async.h>
 #include <spdlog/async_logger.h>
@@ -23,6 +25,9 @@ namespace {
 
 constexpr std::array<std::string_view, 6> k_level_names = {"trace",   "debug", "info",
                                                            "warning", "error", "off"};
+
+// Beyond the last words: time to see that they are over and to throw the rest away.
+constexpr std::chrono::milliseconds k_grace{500};
 
 int duplicate(int fd) {
     return ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -67,14 +72,34 @@ class Log::Stream {
           logger_(std::make_shared<spdlog::async_logger>(name, sink_, pool_,
                                                          spdlog::async_overflow_policy::overrun_oldest)) {}
 
-    /// The pool's destructor writes what is queued, for as long as the sink is patient.
-    ~Stream() { sink_->give_up_at(std::chrono::steady_clock::now() + last_words_); }
+    /// Takes no more lines, and writes what is queued for as long as its reader takes it, until last_words
+    /// are over. The wait for that is the destructor's.
+    void finish() {
+        if (over_.valid()) return;
+        give_up_at_ = std::chrono::steady_clock::now() + last_words_;
+        sink_->give_up_at(give_up_at_);
+        // The pool's destructor waits for its thread, and that may hang in a write. So another thread waits
+        // for both, and is left behind with them when it takes too long: the process ends around them.
+        std::promise<void> over;
+        over_ = over.get_future();
+        std::thread([pool = std::move(pool_), logger = std::move(logger_), over = std::move(over)]() mutable {
+            logger.reset();
+            pool.reset();
+            over.set_value();
+        }).detach();
+    }
+    ~Stream() {
+        finish();
+        over_.wait_until(give_up_at_ + k_grace);
+    }
 
     void write(const std::string& line) { logger_->log(spdlog::level::info, spdlog::string_view_t(line)); }
     std::uint64_t dropped() const { return pool_->overrun_counter() + sink_->lost(); }
 
   private:
     const std::chrono::milliseconds last_words_;
+    std::chrono::steady_clock::time_point give_up_at_;
+    std::future<void> over_;
     std::shared_ptr<DescriptorSink> sink_;
     std::shared_ptr<spdlog::details::thread_pool> pool_;
     std::shared_ptr<spdlog::async_logger> logger_;
@@ -96,7 +121,11 @@ Log::Log(const config::Log& settings, const LogOutputs& outputs) : streams_(std:
     set_level(level_of(settings.level));
 }
 
-Log::~Log() = default;
+Log::~Log() {
+    // Both at once: two stuck readers hold up the end no longer than one.
+    streams_->events->finish();
+    if (streams_->access) streams_->access->finish();
+}
 
 void Log::event(Level level, std::string_view message, const std::vector<Field>& fields) {
     if (level < streams_->level.load(std::memory_order_relaxed)) return;

@@ -2,10 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -17,71 +17,69 @@ constexpr int k_accepts_per_turn = 16;
 // With no descriptor and no memory for anything: how long the backlog has to wait.
 constexpr std::chrono::milliseconds k_pause{20};
 
-int spare_descriptor() {
-    return ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+Descriptor spare_descriptor() {
+    return Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
+Descriptor accept_on(const Descriptor& listening) {
+    return Descriptor(::accept4(listening.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
 }  // namespace
 
-Acceptor::Acceptor(Loop& loop, int descriptor, Events events)
+Acceptor::Acceptor(Loop& loop, Descriptor listening, Events events)
     : loop_(loop),
-      descriptor_(descriptor),
+      listening_(std::move(listening)),
       reserve_(spare_descriptor()),
       events_(std::move(events)),
       pause_(loop, [this] { resume(); }) {
-    if (const int error = loop_.watch_shared(descriptor_, *this))
+    if (const int error = loop_.watch_shared(listening_.number(), *this))
         throw std::system_error(error, std::generic_category(), "cannot watch a listening socket");
 }
 
 Acceptor::~Acceptor() {
     loop_.forget(*this);
-    ::close(descriptor_);
-    if (reserve_ >= 0) ::close(reserve_);
 }
 
 void Acceptor::ready(std::uint32_t) {
     for (int i = 0; i < k_accepts_per_turn; ++i) {
-        const int client = ::accept4(descriptor_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (client >= 0) {
-            events_.connected(client);
-            continue;
-        }
-        switch (errno) {
-            case EAGAIN:
-                return;
-            case EMFILE:
-            case ENFILE:
-                shed_one();
-                break;
-            case ENOBUFS:
-            case ENOMEM:
-                pause();
-                return;
-            default:
-                break;  // of that one connection: it was gone before it was taken (accept(2))
-        }
+        Descriptor client = accept_on(listening_);
+        const int error = errno;
+        if (client.is_open()) {
+            welcome(std::move(client));
+        } else if (error == EMFILE || error == ENFILE) {
+            shed_one();
+        } else if (error == ENOBUFS || error == ENOMEM) {
+            return pause();
+        } else if (error == EAGAIN) {
+            return;
+        }  // else it is of that one connection: it was gone before it was taken (accept(2))
+    }
+}
+
+void Acceptor::welcome(Descriptor client) {
+    try {
+        events_.connected(std::move(client));
+    } catch (const std::bad_alloc&) {
+        events_.shed("memory");
     }
 }
 
 void Acceptor::shed_one() {
-    if (reserve_ < 0) return pause();
-    ::close(reserve_);
-    const int client = ::accept4(descriptor_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (client >= 0) {
-        ::close(client);
-        events_.shed();
-    }
+    if (!reserve_.is_open()) return pause();
+    reserve_.close();
+    if (accept_on(listening_).is_open()) events_.shed("descriptors");
     reserve_ = spare_descriptor();
 }
 
 void Acceptor::pause() {
-    loop_.unwatch(descriptor_);
+    loop_.unwatch(listening_.number());
     pause_.set(Clock::now() + k_pause);
 }
 
 void Acceptor::resume() {
-    if (reserve_ < 0) reserve_ = spare_descriptor();
-    if (loop_.watch_shared(descriptor_, *this) != 0) pause();
+    if (!reserve_.is_open()) reserve_ = spare_descriptor();
+    if (loop_.watch_shared(listening_.number(), *this) != 0) pause();
 }
 
 }  // namespace noren::proxy::net

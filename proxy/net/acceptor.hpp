@@ -2,12 +2,14 @@
 // Takes new connections from one listening descriptor.
 
 #include <functional>
+#include <string_view>
 
+#include "proxy/net/descriptor.hpp"
 #include "proxy/net/loop.hpp"
 
 namespace noren::proxy::net {
 
-/// The loop's thread only. Closes the descriptor with itself.
+/// The loop's thread only.
 ///
 /// With no descriptor left, connections would wait in the backlog for as long as that lasts, and their
 /// clients with them. One descriptor is therefore kept in reserve: it is given up to accept such a connection
@@ -15,25 +17,26 @@ namespace noren::proxy::net {
 class Acceptor final : private Watcher {
   public:
     struct Events {
-        std::function<void(int descriptor)> connected;  ///< non-blocking; the callee's from then on
-        std::function<void()> shed;                     ///< one was closed for want of descriptors
+        std::function<void(Descriptor client)> connected;        ///< non-blocking
+        std::function<void(std::string_view for_want_of)> shed;  ///< one was closed: "descriptors", "memory"
     };
 
     /// Throws std::system_error if the descriptor cannot be watched.
-    Acceptor(Loop& loop, int descriptor, Events events);
+    Acceptor(Loop& loop, Descriptor listening, Events events);
     ~Acceptor();
     Acceptor(const Acceptor&) = delete;
     Acceptor& operator=(const Acceptor&) = delete;
 
   private:
     void ready(std::uint32_t events) override;
+    void welcome(Descriptor client);
     void shed_one();
     void pause();
     void resume();
 
     Loop& loop_;
-    const int descriptor_;
-    int reserve_;
+    const Descriptor listening_;
+    Descriptor reserve_;
     const Events events_;
     Timer pause_;
 };

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,19 +42,10 @@ int listen_on(const tcp::endpoint& endpoint) {
     return -1;
 }
 
-/// A socket file that nobody answers on is left over from a crash; one that answers is somebody's.
-bool is_stale(const std::string& path) {
-    const int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const asio::local::stream_protocol::endpoint endpoint(path);
-    const bool refused = ::connect(probe, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 &&
-                         errno == ECONNREFUSED;
-    ::close(probe);
-    return refused;
-}
-
 }  // namespace
 
-ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers) {
+// Delegating, so that the destructor tidies up when opening fails half-way.
+ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers) : ListenerSet() {
     if (address.path.empty()) {
         open_tcp(address, workers);
     } else {
@@ -65,51 +54,52 @@ ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers) {
 }
 
 ListenerSet::~ListenerSet() {
-    for (const int fd : descriptors_)
-        if (fd >= 0) ::close(fd);
-    if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
+    if (unix_file_) unix_file_->remove();
 }
 
 void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers) {
+    const auto cannot = [&address](int error) { fail(error, "cannot listen on " + to_string(address)); };
     const bool any = address.host.empty() || address.host == "::";
-    tcp::endpoint endpoint(
-        any ? asio::ip::address(asio::ip::address_v6::any()) : asio::ip::make_address(address.host),
-        address.port);
+    boost::system::error_code no_address;
+    tcp::endpoint endpoint(any ? asio::ip::address(asio::ip::address_v6::any())
+                               : asio::ip::make_address(address.host, no_address),
+                           address.port);
+    if (no_address) cannot(no_address.value());
     for (std::size_t i = 0; i < workers; ++i) {
         int fd = listen_on(endpoint);
         if (fd < 0 && any && i == 0 && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)) {
             endpoint.address(asio::ip::address_v4::any());  // a host without IPv6
             fd = listen_on(endpoint);
         }
-        if (fd < 0) fail(errno, "cannot listen on " + address.host + ":" + std::to_string(address.port));
-        descriptors_.push_back(fd);
+        if (fd < 0) cannot(errno);
+        descriptors_.emplace_back(fd);
         if (i == 0) {
             socklen_t size = static_cast<socklen_t>(endpoint.capacity());
             ::getsockname(fd, endpoint.data(), &size);
         }
     }
     port_ = endpoint.port();
-    const std::string host = endpoint.address().to_string();
-    name_ = (endpoint.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(port_);
+    name_ = config::to_string({endpoint.address().to_string(), port_, {}});
 }
 
 void ListenerSet::open_unix(const std::string& path, std::size_t workers) {
-    const asio::local::stream_protocol::endpoint endpoint(path);
-    if (is_stale(path)) ::unlink(path.c_str());
+    const std::string cannot = "cannot listen on unix:" + path;
+    if (const auto why = make_room_for_socket(path); !why.empty())
+        fail(EADDRINUSE, cannot + ": " + std::string(why));
     const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) fail(errno, "cannot open a socket for " + path);
-    descriptors_.push_back(fd);
-    if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
-        ::listen(fd, k_backlog) != 0)
-        fail(errno, "cannot listen on unix:" + path);
-    unix_path_ = path;
+    if (fd < 0) fail(errno, cannot);
+    descriptors_.emplace_back(fd);
+    const asio::local::stream_protocol::endpoint endpoint(path);
+    if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) fail(errno, cannot);
+    unix_file_.emplace(path);
+    if (::listen(fd, k_backlog) != 0) fail(errno, cannot);
     for (std::size_t i = 1; i < workers; ++i)
-        descriptors_.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+        descriptors_.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
     name_ = "unix:" + path;
 }
 
-int ListenerSet::take(std::size_t worker) {
-    return std::exchange(descriptors_.at(worker), -1);
+Descriptor ListenerSet::take(std::size_t worker) {
+    return std::move(descriptors_.at(worker));
 }
 
 }  // namespace noren::proxy::net

@@ -29,19 +29,19 @@ int checked(int descriptor) {
 
 }  // namespace
 
+Timer::Timer(Loop& loop, std::function<void()> expired) : loop_(loop), expired_(std::move(expired)) {
+    Queue maker;
+    unused_ = maker.extract(maker.emplace(k_never, this));
+}
+
 void Timer::set(TimePoint at) {
-    if (!set_) {
-        place_ = loop_.timers_.emplace(at, this);
-        set_ = true;
-        return;
-    }
-    auto node = loop_.timers_.extract(place_);
-    node.key() = at;
-    place_ = loop_.timers_.insert(std::move(node));
+    cancel();
+    unused_.key() = at;
+    place_ = loop_.timers_.insert(std::move(unused_));
 }
 
 void Timer::cancel() {
-    if (std::exchange(set_, false)) loop_.timers_.erase(place_);
+    if (unused_.empty()) unused_ = loop_.timers_.extract(place_);
 }
 
 Loop::Loop()
@@ -58,6 +58,13 @@ Loop::Loop()
 }
 
 Loop::~Loop() {
+    for (const Queue* queue : {&own_, &posted_}) {
+        for (Posting* posting = queue->first; posting != nullptr;) {
+            Posting* next = posting->next_;
+            posting->drop();
+            posting = next;
+        }
+    }
     ::close(mail_);
     ::close(epoll_);
 }
@@ -98,32 +105,72 @@ void Loop::run_due_timers() {
     }
 }
 
-void Loop::run_posted(bool mail) {
-    std::vector<std::function<void()>> tasks = std::exchange(own_, {});
-    std::uint64_t count = 0;
-    if (mail && ::read(mail_, &count, sizeof count) > 0) {
-        const std::lock_guard lock(mutex_);
-        std::move(posted_.begin(), posted_.end(), std::back_inserter(tasks));
-        posted_.clear();
-    }
-    for (const auto& task : tasks)
+void Loop::Queue::add(Posting& posting) {
+    posting.next_ = nullptr;
+    (last ? last->next_ : first) = &posting;
+    last = &posting;
+}
+
+void Loop::run_all(Queue& queue) {
+    for (const auto& task : queue.tasks)
         task();
+    for (Posting* posting = queue.first; posting != nullptr;) {
+        Posting* next = posting->next_;
+        posting->run();
+        posting = next;
+    }
+}
+
+/// What is posted meanwhile has to wait for the next turn.
+void Loop::run_posted(bool mail) {
+    Queue now = std::exchange(own_, {});
+    run_all(now);
+    std::uint64_t count = 0;
+    if (!mail || ::read(mail_, &count, sizeof count) <= 0) return;
+    Queue from_others;
+    {
+        const std::lock_guard lock(mutex_);
+        from_others = std::exchange(posted_, {});
+    }
+    run_all(from_others);
+}
+
+bool Loop::is_own_thread() const {
+    return std::this_thread::get_id() == thread_.load(std::memory_order_relaxed);
+}
+
+/// Can only fail by being full, and then it wakes as well.
+void Loop::wake() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(mail_, &one, sizeof one);
 }
 
 void Loop::post(std::function<void()> task) {
-    if (std::this_thread::get_id() == thread_.load(std::memory_order_relaxed)) {
-        own_.push_back(std::move(task));
+    if (is_own_thread()) {
+        own_.tasks.push_back(std::move(task));
         return;
     }
     bool first = false;
     {
         const std::lock_guard lock(mutex_);
         first = posted_.empty();
-        posted_.push_back(std::move(task));
+        posted_.tasks.push_back(std::move(task));
     }
-    if (!first) return;
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(mail_, &one, sizeof one);  // can only fail by being full
+    if (first) wake();
+}
+
+void Loop::post(Posting& posting) noexcept {
+    if (is_own_thread()) {
+        own_.add(posting);
+        return;
+    }
+    bool first = false;
+    {
+        const std::lock_guard lock(mutex_);
+        first = posted_.empty();
+        posted_.add(posting);
+    }
+    if (first) wake();
 }
 
 int Loop::watch(int descriptor, Watcher& watcher) {

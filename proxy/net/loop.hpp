@@ -38,15 +38,31 @@ class Watcher {
     ~Watcher() = default;
 };
 
+/// Something to be run in a later turn. It is linked into the loop, so that posting it allocates nothing.
+class Posting {
+  public:
+    virtual void run() = 0;
+    /// The loop goes without having run it.
+    virtual void drop() noexcept = 0;
+
+  protected:
+    ~Posting() = default;
+
+  private:
+    friend class Loop;
+    Posting* next_ = nullptr;
+};
+
 /// A function to be called at a time. The loop's thread only; cancelled by its destructor.
 class Timer {
   public:
-    Timer(Loop& loop, std::function<void()> expired) : loop_(loop), expired_(std::move(expired)) {}
+    Timer(Loop& loop, std::function<void()> expired);
     ~Timer() { cancel(); }
     Timer(const Timer&) = delete;
     Timer& operator=(const Timer&) = delete;
 
-    /// Once, in place of any earlier time. Never before `at`, up to a millisecond after it.
+    /// Once, in place of any earlier time. Never before `at`, up to a millisecond after it. Allocates
+    /// nothing.
     void set(TimePoint at);
     void cancel();
 
@@ -56,8 +72,8 @@ class Timer {
 
     Loop& loop_;
     std::function<void()> expired_;
-    Queue::iterator place_;
-    bool set_ = false;
+    Queue::node_type unused_;  ///< the node, while it is in no queue
+    Queue::iterator place_;    ///< the node, while it is
 };
 
 /// The thread's that runs it, but for post().
@@ -76,8 +92,10 @@ class Loop {
     /// One turn: sleeps until something happens or `until`, and deals with it.
     void turn(TimePoint until);
 
-    /// Calls the task in a later turn. Any thread, also before run() and after it (then never called).
+    /// Runs it in a later turn. Any thread, also before run() and after it (then never run).
     void post(std::function<void()> task);
+    /// Likewise. It must not be posted again before it is run or dropped.
+    void post(Posting& posting) noexcept;
 
     /// Edge-triggered, all directions, until the descriptor is closed. 0, or errno.
     int watch(int descriptor, Watcher& watcher);
@@ -89,10 +107,11 @@ class Loop {
 
   private:
     friend class Timer;
-    struct Mailbox;
 
     void run_due_timers();
     void run_posted(bool mail);
+    bool is_own_thread() const;
+    void wake();
 
     int epoll_;
     int mail_;  ///< an eventfd: something was posted
@@ -100,10 +119,19 @@ class Loop {
     std::array<epoll_event, 256> events_{};
     std::size_t reported_ = 0;  ///< of events_, in the present turn
     Timer::Queue timers_;
-    std::vector<std::function<void()>> own_;  ///< posted by the loop's own thread
-    std::atomic<std::thread::id> thread_;     ///< that runs it
+    std::atomic<std::thread::id> thread_;  ///< that runs it
+    /// First in, first out.
+    struct Queue {
+        bool empty() const { return tasks.empty() && first == nullptr; }
+        void add(Posting& posting);
+        std::vector<std::function<void()>> tasks;
+        Posting* first = nullptr;
+        Posting* last = nullptr;
+    };
+    static void run_all(Queue& queue);
+    Queue own_;  ///< posted by the loop's own thread
     std::mutex mutex_;
-    std::vector<std::function<void()>> posted_;  ///< ... by others
+    Queue posted_;  ///< ... by others
 };
 
 }  // namespace noren::proxy::net

@@ -4,7 +4,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -13,17 +12,19 @@
 namespace noren::proxy::net {
 
 struct Socket::State final : Watcher {
-    State(Loop& l, int fd) : loop(l), descriptor(fd) {}
+    State(Loop& l, Descriptor d) : loop(l), descriptor(std::move(d)) {}
     ~State() { close(); }
     State(const State&) = delete;
     State& operator=(const State&) = delete;
+
+    int number() const { return descriptor.number(); }
 
     void ready(std::uint32_t events) override;
     void finish_connecting();
     void close();
 
     Loop& loop;
-    int descriptor;
+    Descriptor descriptor;
     std::optional<Waker> waker;
     std::optional<int> connect_result;
     bool connecting = false;
@@ -68,32 +69,33 @@ void Socket::State::ready(std::uint32_t events) {
 }
 
 void Socket::State::finish_connecting() {
-    connect_result = error_of(descriptor);
+    connect_result = error_of(number());
 }
 
 void Socket::State::close() {
     waker.reset();
-    if (descriptor < 0) return;
     loop.forget(*this);
-    ::close(std::exchange(descriptor, -1));
+    descriptor.close();
 }
 
-Socket::Socket(Loop& loop, int descriptor) : state_(std::make_unique<State>(loop, descriptor)) {
+Socket::Socket(Loop& loop, Descriptor connected)
+    : state_(std::make_unique<State>(loop, std::move(connected))) {
     state_->connect_result = 0;
-    send_at_once(descriptor);
-    if (loop.watch(descriptor, *state_) != 0) close();
+    send_at_once(state_->number());
+    if (loop.watch(state_->number(), *state_) != 0) close();
 }
 
 Socket::Socket(Loop& loop, const Endpoint& endpoint, const Waker& waker)
     : state_(std::make_unique<State>(
-          loop, ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0))) {
-    if (state_->descriptor < 0) {
+          loop, Descriptor(
+                    ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)))) {
+    if (!is_open()) {
         state_->connect_result = errno;
         return;
     }
-    send_at_once(state_->descriptor);
+    send_at_once(state_->number());
     state_->waker = waker;
-    if (::connect(state_->descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0) {
+    if (::connect(state_->number(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0) {
         state_->connect_result = 0;
     } else if (errno == EINPROGRESS) {
         state_->connecting = true;
@@ -101,7 +103,7 @@ Socket::Socket(Loop& loop, const Endpoint& endpoint, const Waker& waker)
         state_->connect_result = errno;
         return;
     }
-    if (const int error = loop.watch(state_->descriptor, *state_)) state_->connect_result = error;
+    if (const int error = loop.watch(state_->number(), *state_)) state_->connect_result = error;
 }
 
 Socket::~Socket() = default;
@@ -117,7 +119,7 @@ void Socket::wake_nobody() {
 
 IoResult Socket::read(std::span<char> into) {
     if (!state_->readable) return {0, IoStatus::would_block, 0};
-    const ssize_t n = ::recv(state_->descriptor, into.data(), into.size(), 0);
+    const ssize_t n = ::recv(state_->number(), into.data(), into.size(), 0);
     if (n == 0) return {0, IoStatus::closed, 0};
     const auto bytes = n > 0 ? static_cast<std::size_t>(n) : 0;
     const IoResult result = n > 0 ? IoResult{bytes, IoStatus::ok, 0} : failed(errno);
@@ -134,7 +136,7 @@ IoResult Socket::write(std::string_view first, std::string_view second) {
     msghdr message{};
     message.msg_iov = parts.data();
     message.msg_iovlen = second.empty() ? 1 : 2;
-    const ssize_t n = ::sendmsg(state_->descriptor, &message, MSG_NOSIGNAL);
+    const ssize_t n = ::sendmsg(state_->number(), &message, MSG_NOSIGNAL);
     const auto bytes = n >= 0 ? static_cast<std::size_t>(n) : 0;
     const IoResult result = n >= 0 ? IoResult{bytes, IoStatus::ok, 0} : failed(errno);
     if (result.status != IoStatus::broken && bytes < first.size() + second.size()) state_->writable = false;
@@ -147,7 +149,7 @@ std::optional<int> Socket::connect_result() const {
 
 bool Socket::disturbed() {
     char byte = 0;
-    const ssize_t n = ::recv(state_->descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    const ssize_t n = ::recv(state_->number(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
@@ -156,12 +158,12 @@ bool Socket::peer_closed() const {
 }
 
 void Socket::shutdown_write() {
-    ::shutdown(state_->descriptor, SHUT_WR);
+    ::shutdown(state_->number(), SHUT_WR);
 }
 
 void Socket::reset() {
     const linger at_once{1, 0};
-    ::setsockopt(state_->descriptor, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    ::setsockopt(state_->number(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     close();
 }
 
@@ -170,7 +172,7 @@ void Socket::close() {
 }
 
 bool Socket::is_open() const {
-    return state_ && state_->descriptor >= 0;
+    return state_ && state_->descriptor.is_open();
 }
 
 }  // namespace noren::proxy::net

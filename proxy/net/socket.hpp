@@ -10,6 +10,7 @@
 
 #include <boost/asio/generic/stream_protocol.hpp>
 
+#include "proxy/net/descriptor.hpp"
 #include "proxy/net/wakeup.hpp"
 
 namespace noren::proxy::net {
@@ -33,8 +34,8 @@ struct IoResult {
 /// Movable owner; closes on destruction. The worker's thread only.
 class Socket {
   public:
-    /// Takes over a connected descriptor.
-    Socket(Loop& loop, int descriptor);
+    /// connected: non-blocking.
+    Socket(Loop& loop, Descriptor connected);
     /// Starts connecting; connect_result() tells how that ended.
     Socket(Loop& loop, const Endpoint& endpoint, const Waker& waker);
     ~Socket();

@@ -1,11 +1,24 @@
 #include "proxy/net/wakeup.hpp"
 
+#include <atomic>
 #include <utility>
 
 namespace noren::proxy::net {
 
-struct Waker::State {
+struct Waker::State final : Posting, Notifiable, std::enable_shared_from_this<Waker::State> {
     explicit State(Loop& l) : loop(l), timer(l, [this] { timer_fired(); }) {}
+
+    void post() noexcept override {
+        if (posted.exchange(true)) return;
+        until_run = shared_from_this();
+        loop.post(*this);
+    }
+    void run() override {
+        const auto self = std::exchange(until_run, nullptr);
+        posted.store(false);
+        if (!over) notify();
+    }
+    void drop() noexcept override { const auto self = std::exchange(until_run, nullptr); }
 
     void notify() {
         notified = true;
@@ -40,6 +53,8 @@ struct Waker::State {
     TimePoint armed = k_never;     ///< when the timer fires, at the latest; k_never: not set
     bool notified = false;
     bool over = false;  ///< the sleeper's side is gone
+    std::atomic<bool> posted{false};
+    std::shared_ptr<State> until_run;  ///< itself, while it is posted
     std::coroutine_handle<> sleeper;
 };
 
@@ -47,10 +62,12 @@ void Waker::notify() const {
     state_->notify();
 }
 
-void Waker::post() const {
-    state_->loop.post([state = state_] {
-        if (!state->over) state->notify();
-    });
+void Waker::post() const noexcept {
+    state_->post();
+}
+
+std::shared_ptr<Notifiable> Waker::notifiable() const {
+    return state_;
 }
 
 Wakeup::Wakeup(Loop& loop) : waker_(std::make_shared<Waker::State>(loop)) {}
@@ -70,8 +87,8 @@ bool Wakeup::Sleep::await_ready() const noexcept {
 
 void Wakeup::Sleep::await_suspend(std::coroutine_handle<> sleeper) const {
     state_->deadline = deadline_;
-    state_->sleeper = sleeper;
     state_->arm();
+    state_->sleeper = sleeper;
 }
 
 void Wakeup::Sleep::await_resume() const noexcept {

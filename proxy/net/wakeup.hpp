@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "proxy/net/loop.hpp"
+#include "proxy/net/notifiable.hpp"
 
 namespace noren::proxy::net {
 
@@ -26,8 +27,11 @@ class Waker {
     /// Resumes the sleeper inside the call, or lets its next wait() return at once. The worker's thread only.
     void notify() const;
 
-    /// notify() in a later turn of the loop. Any thread.
-    void post() const;
+    /// notify() in a later turn of the loop. Any thread; allocates nothing.
+    void post() const noexcept;
+
+    /// The same, for who need not know what it wakes.
+    std::shared_ptr<Notifiable> notifiable() const;
 
   private:
     friend class Wakeup;

@@ -23,6 +23,9 @@
 #include <boost/asio/write.hpp>
 #include <boost/json.hpp>
 
+#include "proxy/net/socket_file.hpp"
+#include "proxy/ops/json_text.hpp"
+
 namespace noren::proxy {
 namespace {
 
@@ -39,23 +42,6 @@ constexpr std::chrono::milliseconds k_accept_pause{50};
     throw boost::system::system_error(error, "cannot listen on the control socket " + path);
 }
 
-/// Removes a socket that nobody listens on: left over from a process that did not end well. connect() says
-/// "refused" for a plain file too, so the kind is looked at first. Non-blocking, as a stopped process with a
-/// full backlog is alive.
-void remove_stale(asio::io_context& io, const std::string& path) {
-    struct stat found{};
-    if (::lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return;
-    stream_protocol::socket probe(io);
-    error_code error;
-    probe.open(stream_protocol(), error);
-    if (!error) probe.native_non_blocking(true, error);
-    if (error) return;
-    const stream_protocol::endpoint endpoint(path);
-    const int connected =
-        ::connect(probe.native_handle(), endpoint.data(), static_cast<socklen_t>(endpoint.size()));
-    if (connected != 0 && errno == ECONNREFUSED) ::unlink(path.c_str());
-}
-
 stream_protocol::acceptor bind_to(asio::io_context& io, const std::string& path) {
     stream_protocol::endpoint endpoint;
     if (path.size() > endpoint.capacity() - offsetof(sockaddr_un, sun_path) - 1)
@@ -63,7 +49,8 @@ stream_protocol::acceptor bind_to(asio::io_context& io, const std::string& path)
     endpoint.path(path);
     std::error_code no_folder;  // bind() then says what is wrong
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), no_folder);
-    remove_stale(io, path);
+    if (const auto why = net::make_room_for_socket(path); !why.empty())
+        fail(asio::error::address_in_use, path + ": " + std::string(why));
     stream_protocol::acceptor acceptor(io);
     error_code error;
     acceptor.open(stream_protocol(), error);
@@ -85,7 +72,7 @@ bool may_command(stream_protocol::socket& socket) {
 }
 
 std::string refusal(std::string_view message) {
-    return boost::json::serialize(boost::json::object{{"ok", false}, {"message", message}});
+    return boost::json::serialize(boost::json::object{{"ok", false}, {"message", json_text(message)}});
 }
 
 /// Empty: not the line that was expected.
@@ -107,34 +94,15 @@ std::string reply_to(std::string_view line, const ControlSocket::Handle& handle)
     }
 }
 
-/// Which file a path leads to: another instance may have put its own there.
-struct FileIdentity {
-    dev_t device = 0;
-    ino_t inode = 0;
-    bool operator==(const FileIdentity&) const = default;
-};
-
-FileIdentity identity_of(const std::string& path) {
-    struct stat found{};
-    if (::lstat(path.c_str(), &found) != 0) return {};
-    return {found.st_dev, found.st_ino};
-}
-
 }  // namespace
 
 struct ControlSocket::State {
-    State(asio::io_context& context, std::string p, Handle h, std::chrono::milliseconds wait)
-        : io(context),
-          path(std::move(p)),
-          acceptor(bind_to(context, path)),
-          file(identity_of(path)),
-          handle(std::move(h)),
-          patience(wait) {}
+    State(asio::io_context& context, const std::string& path, Handle h, std::chrono::milliseconds wait)
+        : io(context), acceptor(bind_to(context, path)), file(path), handle(std::move(h)), patience(wait) {}
 
     asio::io_context& io;
-    const std::string path;
     stream_protocol::acceptor acceptor;
-    const FileIdentity file;
+    const net::SocketFile file;
     const Handle handle;
     const std::chrono::milliseconds patience;
     bool stopping = false;
@@ -204,7 +172,7 @@ void ControlSocket::start() {
 
 void ControlSocket::stop() {
     if (std::exchange(state_->stopping, true)) return;
-    if (identity_of(state_->path) == state_->file) ::unlink(state_->path.c_str());
+    state_->file.remove();
     error_code ignored;
     state_->acceptor.close(ignored);
 }

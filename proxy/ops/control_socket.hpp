@@ -17,7 +17,8 @@ namespace asio = boost::asio;
 /// One thread: the one that runs io.
 class ControlSocket {
   public:
-    /// Called on the ops thread with a command's name ("reload", "drain", ...); the answer is a JSON object.
+    /// Called on the ops thread with the words of a command ("reload", "limit 48"); the answer is a JSON
+    /// object.
     using Handle = std::function<std::string(std::string_view command)>;
 
     /// Listens at path with mode 0600; makes the folder if it can. A socket left over from a crash is

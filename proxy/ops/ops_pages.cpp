@@ -16,12 +16,13 @@ constexpr unsigned k_longest_begin = 60;
 constexpr std::string_view k_index =
     "<!doctype html><meta charset=\"utf-8\"><title>noren</title><h1>noren: ops endpoint</h1>\n<pre>\n"
     "<a href=\"/metrics\">/metrics</a>        Prometheus text\n"
-    "<a href=\"/-/healthy\">/-/healthy</a>      200 while this process works\n"
+    "<a href=\"/-/healthy\">/-/healthy</a>      200 while all workers turn, 503 if one has not for 15 s\n"
     "<a href=\"/-/ready\">/-/ready</a>        200 while it should get traffic, 503 with the reasons while "
     "not\n"
     "<a href=\"/-/status\">/-/status</a>       what it is doing, as JSON\n"
     "<a href=\"/-/config\">/-/config</a>       the configuration in force\n"
     "<a href=\"/-/drain-wait\">/-/drain-wait</a>   answers when a drain is over; at once if there is none\n"
+    "                  (?begin_within=SECONDS waits so long for one to begin)\n"
     "</pre>\n<p>Changes go through <code>noren ctl</code>.</p>\n";
 
 struct SplitTarget {
@@ -39,9 +40,14 @@ OpsPage how_the_drain_stands(const OpsHooks& hooks) {
     return hooks.drained() ? text_page(200, "drained") : text_page(503, "the drain is not over");
 }
 
+OpsPage how_healthy(const OpsHooks& hooks) {
+    const std::string complaint = hooks.complaint();
+    return complaint.empty() ? text_page(200, "healthy") : text_page(503, complaint);
+}
+
 OpsPage find_page(const OpsHooks& hooks, std::string_view path) {
     if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", hooks.metrics()};
-    if (path == "/-/healthy") return text_page(200, "healthy");
+    if (path == "/-/healthy") return how_healthy(hooks);
     if (path == "/-/ready") return {hooks.ready() ? 200u : 503u, k_json, hooks.ready_json() + "\n"};
     if (path == "/-/status") return {200, k_json, hooks.status_json() + "\n"};
     if (path == "/-/config") return {200, "application/yaml", hooks.config_yaml()};

@@ -18,6 +18,7 @@ struct OpsHooks {
     std::function<std::string()> ready_json;  ///< {"ready":..., "because":[...]}
     std::function<bool()> drained;            ///< nothing runs any more, or no drain was asked for
     std::function<bool()> draining;           ///< a drain was asked for; still true when it is over
+    std::function<std::string()> complaint;   ///< what no longer works and only a restart can mend, or empty
 };
 
 struct OpsPage {

@@ -46,17 +46,13 @@ std::string_view view(beast::string_view text) {
     return {text.data(), text.size()};
 }
 
-/// In order of preference. Names are looked up here, once: this is before anything is served.
-std::vector<tcp::endpoint> candidates(asio::io_context& io, const config::Endpoint& listen,
-                                      boost::system::error_code& error) {
+/// In order of preference.
+std::vector<tcp::endpoint> candidates(const config::Endpoint& listen, boost::system::error_code& error) {
     if (listen.host.empty() || listen.host == "::")
         return {{asio::ip::address_v6::any(), listen.port}, {asio::ip::address_v4::any(), listen.port}};
-    std::vector<tcp::endpoint> found;
-    tcp::resolver resolver(io);
-    for (const auto& entry : resolver.resolve(listen.host, std::to_string(listen.port),
-                                              tcp::resolver::passive | tcp::resolver::numeric_service, error))
-        found.push_back(entry.endpoint());
-    return found;
+    const auto address = asio::ip::make_address(listen.host, error);
+    if (error) return {};
+    return {{address, listen.port}};
 }
 
 void open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, boost::system::error_code& error) {
@@ -72,7 +68,7 @@ void open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, boost::syst
 tcp::acceptor bind_to(asio::io_context& io, const config::Endpoint& listen) {
     tcp::acceptor acceptor(io);
     boost::system::error_code error;
-    for (const tcp::endpoint& endpoint : candidates(io, listen, error)) {
+    for (const tcp::endpoint& endpoint : candidates(listen, error)) {
         error.clear();
         open_at(acceptor, endpoint, error);
         // Only a family that this host has not got leads on to the next; a port in use is the operator's.
@@ -85,6 +81,14 @@ tcp::acceptor bind_to(asio::io_context& io, const config::Endpoint& listen) {
                                           "cannot listen on " + config::to_string(listen) + " for ops");
     return acceptor;
 }
+
+/// What a client is at. When connections run out, this says who has to go.
+enum class Phase : unsigned char {
+    asking,     ///< no whole request head yet
+    waiting,    ///< for the end of a drain
+    answering,  ///< an answer is on its way
+    leaving,    ///< had to go
+};
 
 struct Client {
     Client(tcp::socket socket, asio::io_context& io) : stream(std::move(socket)), pause(io) {}
@@ -101,7 +105,7 @@ struct Client {
 
     beast::tcp_stream stream;
     asio::steady_timer pause;  ///< between two looks at a drain
-    bool idle = true;          ///< no whole request head yet
+    Phase phase = Phase::asking;
 };
 
 using Clients = std::list<Client>;
@@ -117,11 +121,16 @@ std::optional<OpsPage> head_refusal(const boost::system::error_code& error) {
     return text_page(400, "not a valid HTTP request");
 }
 
+bool has_valid_host(const Request& request) {
+    const std::size_t hosts = request.count(beast_http::field::host);
+    if (hosts == 0) return request.version() < 11;
+    return hosts == 1 && http::is_valid_authority(view(request[beast_http::field::host]));
+}
+
 std::optional<OpsPage> request_refusal(const Request& request, const http::Target& target) {
+    if (target.error || !has_valid_host(request)) return text_page(400, "not a valid HTTP request");
     if (request.method() != beast_http::verb::get && request.method() != beast_http::verb::head)
         return text_page(405, "GET only; changes go through `noren ctl`");
-    if (target.error || (request.version() >= 11 && request.count(beast_http::field::host) != 1))
-        return text_page(400, "not a valid HTTP request");
     return std::nullopt;
 }
 
@@ -167,8 +176,8 @@ struct OpsServer::State {
     State(asio::io_context& context, const config::Endpoint& listen, OpsHooks h, const OpsLimits& l)
         : io(context), acceptor(bind_to(context, listen)), hooks(std::move(h)), limits(l) {}
 
-    void set_idle(Clients::iterator client) {
-        client->idle = true;
+    void enter(Phase phase, Clients::iterator client) {
+        client->phase = phase;
         clients.splice(clients.end(), clients, client);
     }
     bool make_room();
@@ -176,26 +185,31 @@ struct OpsServer::State {
         return hooks.draining() ? hooks.drained() : Clock::now() >= begin_by;
     }
     asio::awaitable<bool> wait_for_drain(Client& client, std::chrono::seconds begin_within);
-    asio::awaitable<std::optional<OpsPage>> page_for(Client& client, const Request& request);
-    asio::awaitable<bool> serve_one(Client& client, beast::flat_buffer& buffer);
+    asio::awaitable<std::optional<OpsPage>> page_for(Clients::iterator client, const Request& request);
+    asio::awaitable<bool> serve_one(Clients::iterator client, beast::flat_buffer& buffer);
 
     asio::io_context& io;
     tcp::acceptor acceptor;
     const OpsHooks hooks;
     const OpsLimits limits;
-    Clients clients;  ///< each belongs to its coroutine; of the idle ones the longest idle comes first
+    Clients clients;  ///< each belongs to its coroutine; in the order in which they entered their phase
     std::size_t drain_waits = 0;
     bool stopping = false;
 };
 
-/// False: every connection is busy.
+/// Whoever has said nothing for the longest has to go, or else whoever has taken nothing for the longest: a
+/// scrape is a matter of milliseconds. False: all are waiting for the end of a drain.
 bool OpsServer::State::make_room() {
     if (clients.size() < limits.connections) return true;
-    const auto idle = std::find_if(clients.begin(), clients.end(), [](const Client& c) { return c.idle; });
-    if (idle == clients.end()) return false;
-    idle->idle = false;  // once is enough
-    idle->close();
-    return true;
+    for (const Phase phase : {Phase::asking, Phase::answering}) {
+        const auto is_in_phase = [phase](const Client& client) { return client.phase == phase; };
+        const auto found = std::find_if(clients.begin(), clients.end(), is_in_phase);
+        if (found == clients.end()) continue;
+        found->phase = Phase::leaving;  // once is enough
+        found->close();
+        return true;
+    }
+    return false;
 }
 
 /// True when there is something to answer; false when the client has left.
@@ -210,14 +224,17 @@ asio::awaitable<bool> OpsServer::State::wait_for_drain(Client& client, std::chro
     co_return true;
 }
 
-asio::awaitable<std::optional<OpsPage>> OpsServer::State::page_for(Client& client, const Request& request) {
+asio::awaitable<std::optional<OpsPage>> OpsServer::State::page_for(Clients::iterator client,
+                                                                   const Request& request) {
     const http::Target target = http::parse_target(view(request.target()), view(request.method_string()));
     if (auto refusal = request_refusal(request, target)) co_return refusal;
     if (const auto wait = drain_wait_of(target.origin_form)) {
         if (wait->mistake) co_return wait->mistake;
         if (drain_waits >= limits.drain_waits) co_return text_page(503, "too many are waiting already");
         ++drain_waits;
-        const bool still_there = co_await wait_for_drain(client, wait->begin_within);
+        enter(Phase::waiting, client);
+        const bool still_there = co_await wait_for_drain(*client, wait->begin_within);
+        enter(Phase::answering, client);
         --drain_waits;
         if (!still_there) co_return std::nullopt;
     }
@@ -225,24 +242,26 @@ asio::awaitable<std::optional<OpsPage>> OpsServer::State::page_for(Client& clien
 }
 
 /// One request and its answer; true if another may follow.
-asio::awaitable<bool> OpsServer::State::serve_one(Client& client, beast::flat_buffer& buffer) {
+asio::awaitable<bool> OpsServer::State::serve_one(Clients::iterator client, beast::flat_buffer& buffer) {
     Parser parser;
     parser.header_limit(k_max_head);
-    client.stream.expires_after(limits.idle);
+    client->stream.expires_after(limits.idle);
     const auto [error, size] =
-        co_await beast_http::async_read_header(client.stream, buffer, parser, tuple_awaitable);
-    client.idle = false;
+        co_await beast_http::async_read_header(client->stream, buffer, parser, tuple_awaitable);
     std::optional<OpsPage> page = head_refusal(error);
     if (error && !page) co_return false;
+    enter(Phase::answering, client);
     if (!page) page = co_await page_for(client, parser.get());
     if (!page) co_return false;
-    // A body is never wanted and so never read: after it the connection cannot be used again.
-    const bool keep_alive = !error && parser.is_done() && parser.get().keep_alive() && !stopping;
+    // A body is never wanted and so never read: after it the connection cannot be used again. Nor after what
+    // was no request: who knows where the next one would begin.
+    const bool keep_alive =
+        page->status != 400 && !error && parser.is_done() && parser.get().keep_alive() && !stopping;
     const bool head_only = !error && parser.get().method() == beast_http::verb::head;
     Response response = to_response(std::move(*page), error ? 11 : parser.get().version(), keep_alive);
-    client.stream.expires_after(limits.idle);
-    const bool sent = co_await send(client, response, head_only);
-    if (sent && !keep_alive) co_await close_gently(client);
+    client->stream.expires_after(limits.idle);
+    const bool sent = co_await send(*client, response, head_only);
+    if (sent && !keep_alive) co_await close_gently(*client);
     co_return sent&& keep_alive;
 }
 
@@ -257,9 +276,9 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, Clients::iterator clie
     };
     const Leave leave{state, client};
     beast::flat_buffer buffer(2 * k_max_head);
-    while (co_await state->serve_one(*client, buffer)) {
+    while (co_await state->serve_one(client, buffer)) {
         if (state->stopping) break;
-        state->set_idle(client);
+        state->enter(Phase::asking, client);
     }
 }
 
@@ -303,7 +322,7 @@ void OpsServer::stop() {
     state_->acceptor.close(ignored);
     for (Client& client : state_->clients) {
         client.pause.cancel();
-        if (client.idle) client.close();
+        if (client.phase == Phase::asking) client.close();
     }
 }
 

@@ -19,8 +19,8 @@ namespace noren::proxy {
 namespace asio = boost::asio;
 
 struct OpsLimits {
-    /// Open at once. One more takes the place of the longest idle one, so that nobody who opens connections
-    /// and says nothing can shut out the kubelet's probes.
+    /// Open at once. One more takes the place of the longest idle one, or else of the one whose answer is not
+    /// taken for the longest, so that nobody who opens connections can shut out the kubelet's probes.
     std::size_t connections = 256;
     std::size_t drain_waits = 64;            ///< waiting at once; more are answered 503
     std::chrono::milliseconds idle{30'000};  ///< for a request head to come, and for an answer to be taken
@@ -29,8 +29,9 @@ struct OpsLimits {
 /// One thread: the one that runs io.
 class OpsServer {
   public:
-    /// Binds at once; throws boost::system::system_error with the address in its text. An empty host or "::"
-    /// is every address of both families, of IPv4 alone where there is no IPv6. Port 0: any free one.
+    /// Binds at once; throws boost::system::system_error with the address in its text. The host is a literal
+    /// address; an empty one or "::" is every address of both families, of IPv4 alone where there is no IPv6.
+    /// Port 0: any free one.
     OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks,
               const OpsLimits& limits = {});
     ~OpsServer();

@@ -2,48 +2,42 @@
 
 #include <boost/json.hpp>
 
+#include "proxy/ops/json_text.hpp"
+
 namespace noren::proxy {
-namespace {
 
 namespace json = boost::json;
 
-json::array strings(const std::vector<std::string>& all) {
-    json::array array;
-    for (const std::string& one : all)
-        array.emplace_back(one);
-    return array;
-}
-
-}  // namespace
-
 std::string to_json(const Status& s) {
     const json::object root{
-        {"version", s.version},
-        {"revision", s.revision},
+        {"version", json_text(s.version)},
+        {"revision", json_text(s.revision)},
         {"uptime_seconds", s.uptime_seconds},
         {"ready", s.ready},
-        {"not_ready_because", strings(s.not_ready_because)},
-        {"drain", s.drain},
-        {"listen", s.listen},
-        {"ops", s.ops},
+        {"not_ready_because", json_texts(s.not_ready_because)},
+        {"drain", json_text(s.drain)},
+        {"listen", json_text(s.listen)},
+        {"ops", json_text(s.ops)},
         {"workers", s.workers},
         {"connections", s.connections},
-        {"engine", json::object{{"address", s.engine},
+        {"engine", json::object{{"address", json_text(s.engine)},
                                 {"up", s.engine_up},
-                                {"last_error", s.engine_error},
+                                {"last_error", json_text(s.engine_error)},
                                 {"connections_active", s.upstream_active},
                                 {"connections_idle", s.upstream_idle}}},
         {"admission", json::object{{"concurrency_limit", s.concurrency_limit},
+                                   {"configured_limit", s.configured_limit},
+                                   {"limit_overridden", s.limit_overridden},
                                    {"queue_capacity", s.queue_capacity},
                                    {"running", s.running},
                                    {"waiting", s.waiting}}},
         {"inflight", s.inflight},
         {"awaiting_first_token", s.awaiting_first_token},
-        {"config", json::object{{"file", s.config_file},
+        {"config", json::object{{"file", json_text(s.config_file)},
                                 {"last_reload_ok", s.last_reload_ok},
-                                {"last_reload_at", s.last_reload_at},
-                                {"last_reload_errors", strings(s.last_reload_errors)},
-                                {"restart_required", strings(s.restart_required)}}},
+                                {"last_reload_at", json_text(s.last_reload_at)},
+                                {"last_reload_errors", json_texts(s.last_reload_errors)},
+                                {"restart_required", json_texts(s.restart_required)}}},
     };
     return json::serialize(root);
 }

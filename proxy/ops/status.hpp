@@ -18,6 +18,8 @@ struct Status {
     std::string engine_error;  ///< of the last health probe; empty: it was answered
     std::uint64_t workers = 0, connections = 0, upstream_active = 0, upstream_idle = 0;
     std::uint64_t concurrency_limit = 0, queue_capacity = 0;  ///< limit 0 = unlimited
+    std::uint64_t configured_limit = 0;  ///< differs from concurrency_limit while that is overridden
+    bool limit_overridden = false;       ///< by `noren ctl limit`
     std::uint64_t running = 0, waiting = 0, inflight = 0, awaiting_first_token = 0;
     std::string config_file;  ///< empty: none
     bool last_reload_ok = true;

@@ -130,12 +130,14 @@ net::awaitable<bool> answer_document(Exchange& exchange, unsigned status, std::s
 
 net::awaitable<bool> misbehave_before_head(Exchange& exchange) {
     if (exchange.fault.is(Fault::Kind::garbage)) {
-        Wire wire(exchange.socket, exchange.sleeper, Fault{}, Split{});
-        co_await wire.head("\x16\x03\x01\x02 this is not HTTP\r\n\r\n", Framing::close);
+        Wire wire(exchange.socket, exchange.sleeper, Fault{}, Split{}, exchange.over);
+        co_await wire.head("\x16\x03\x01\x02 this is not HTTP\r\n\r\n", Framing::close, Wire::Last::yes);
         close_politely(exchange.socket);
     } else if (exchange.fault.is(Fault::Kind::close_before_head)) {
+        exchange.over();
         close_politely(exchange.socket);
     } else if (exchange.fault.is(Fault::Kind::reset_before_head)) {
+        exchange.over();
         reset(exchange.socket);
     } else {
         co_return false;

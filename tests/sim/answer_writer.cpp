@@ -1,26 +1,41 @@
 #include "tests/sim/answer_writer.hpp"
 
+#include "tests/sim/json_text.hpp"
+
 namespace sim {
+
+namespace {
+
+constexpr std::string_view k_digest = "x-sim-body-fnv1a64";
+
+std::string digest_line(std::uint64_t fnv) {
+    return concat(k_digest, ": ", hex(fnv), "\r\n");
+}
+
+}  // namespace
 
 AnswerWriter::AnswerWriter(Exchange& exchange)
     : exchange_(exchange),
       wire_(exchange.socket, exchange.sleeper, exchange.fault,
-            Split{exchange.overrides.split_bytes, exchange.overrides.split_pause}) {}
+            Split{exchange.overrides.split_bytes, exchange.overrides.split_pause}, exchange.over) {}
 
 net::awaitable<bool> AnswerWriter::head(ResponseHead head) {
-    std::string padding;
+    std::string extra(head.extra);
     if (exchange_.fault.is(Fault::Kind::huge_head)) {
-        padding = "x-sim-padding: " + std::string(exchange_.fault.at, 'a') + "\r\n";
+        extra += concat("x-sim-padding: ", std::string(exchange_.fault.at, 'a'), "\r\n");
     }
     head.request_id = exchange_.truth.id;
-    head.extra = padding;
     if (exchange_.overrides.close || (exchange_.http10 && head.framing == Framing::chunked)) {
         head.framing = Framing::close;
         exchange_.keep_alive = false;
     }
     head.close = !exchange_.keep_alive;
+    digest_follows_ = exchange_.overrides.digest && head.framing == Framing::chunked;
+    if (digest_follows_) extra += concat("trailer: ", k_digest, "\r\n");
+    head.extra = extra;
     const std::string text = to_string(head);
-    if (!co_await wire_.head(text, head.framing)) co_return false;
+    const bool bare = head.framing == Framing::length && head.length == 0;
+    if (!co_await wire_.head(text, head.framing, bare ? Wire::Last::yes : Wire::Last::no)) co_return false;
     exchange_.truth.status = head.status;
     exchange_.truth.head_sent = wire_.stamped();
     co_return true;
@@ -43,11 +58,13 @@ net::awaitable<bool> AnswerWriter::events(const Events& events) {
 }
 
 net::awaitable<bool> AnswerWriter::end() {
-    co_return co_await wire_.end();
+    const std::string trailers = digest_follows_ ? digest_line(wire_.body_fnv()) : "";
+    co_return co_await wire_.end(trailers);
 }
 
 net::awaitable<bool> AnswerWriter::document(unsigned status, std::string_view body) {
-    const ResponseHead what{.status = status, .length = body.size()};
+    const std::string digest = exchange_.overrides.digest ? digest_line(fnv1a(body)) : "";
+    const ResponseHead what{.status = status, .length = body.size(), .extra = digest};
     if (!co_await head(what)) co_return false;
     if (!co_await wire_.body(body)) co_return false;
     exchange_.truth.events.push_back({wire_.stamped(), 0});

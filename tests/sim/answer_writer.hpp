@@ -8,7 +8,9 @@
 
 namespace sim {
 
-/// Every awaitable function returns false once nothing more can be written.
+/// Every awaitable function returns false once nothing more can be written. A digest of the body that was
+/// asked for goes out in front of a body with a length and behind a chunked one; a body that ends with the
+/// connection has none.
 class AnswerWriter {
   public:
     explicit AnswerWriter(Exchange& exchange);
@@ -32,6 +34,7 @@ class AnswerWriter {
   private:
     Exchange& exchange_;
     Wire wire_;
+    bool digest_follows_ = false;
 };
 
 }  // namespace sim

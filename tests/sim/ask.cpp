@@ -276,6 +276,7 @@ Result<Overrides> read_overrides(const HeaderLookup& header) {
     out.tokens_per_event = reader.count("x-sim-tokens-per-event", 1);
     out.usage = reader.choice("x-sim-usage", "on", "off");
     out.close = reader.choice("x-sim-close", "1", "0").value_or(false);
+    out.digest = reader.choice("x-sim-digest", "on", "off").value_or(false);
     read_split(reader, header("x-sim-chunk-split"), out);
     if (const std::string_view text = header("x-sim-fault"); !text.empty()) {
         out.fault = parse_fault(text);

@@ -70,7 +70,8 @@ struct Overrides {
     std::optional<Fault> fault;                         ///< x-sim-fault
     std::uint32_t split_bytes = 0;                      ///< x-sim-chunk-split: BYTES[:PAUSE_US]
     std::chrono::microseconds split_pause{0};
-    bool close = false;  ///< x-sim-close: 1 = close-delimited answer
+    bool close = false;   ///< x-sim-close: 1 = close-delimited answer
+    bool digest = false;  ///< x-sim-digest: on = tell the hash of the body
 };
 
 /// Looks a request header up by its lower-case name; empty = absent.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <ctime>
+#include <utility>
 
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -32,19 +33,30 @@ std::string_view view(beast::string_view text) {
     return {text.data(), text.size()};
 }
 
-/// A truth that is finished whatever happens.
+/// A truth that is finished whatever happens, of a request that is active until it is over.
 class Account {
   public:
-    Account(Core& core, Truth begun) : core_(core), truth_(std::move(begun)) { truth_.outcome = "cancelled"; }
-    ~Account() { core_.finish(std::move(truth_)); }
+    /// One whose client has left before its head was read is never active.
+    Account(Core& core, Truth begun, bool active) : core_(core), truth_(std::move(begun)), active_(active) {
+        truth_.outcome = "cancelled";
+        if (active) core_.active();
+    }
+    ~Account() {
+        over();
+        core_.finish(std::move(truth_));
+    }
     Account(const Account&) = delete;
     Account& operator=(const Account&) = delete;
 
     Truth& truth() { return truth_; }
+    void over() {
+        if (std::exchange(active_, false)) core_.over();
+    }
 
   private:
     Core& core_;
     Truth truth_;
+    bool active_;
 };
 
 enum class Body { whole, too_large, malformed, gone };
@@ -70,7 +82,7 @@ class Connection {
   public:
     Connection(tcp::socket socket, Core& core)
         : core_(core), stream_(std::move(socket)), watch_(stream_.socket(), buffer_) {
-        registration_ = core_.connected([this] { abort(); });
+        registration_ = core_.connected({.abort = [this] { abort(); }, .look = [this] { look(); }});
     }
     ~Connection() { core_.disconnected(registration_); }
     Connection(const Connection&) = delete;
@@ -96,20 +108,28 @@ class Connection {
     net::awaitable<void> refuse(unsigned status, std::string_view why);
     net::awaitable<void> linger();
     void abort();
+    void look();
 
     Core& core_;
     beast::tcp_stream stream_;
     beast::flat_buffer buffer_;
     PeerWatch watch_;
-    Sleeper* sleeper_ = nullptr;  // of the request being answered
+    Exchange* exchange_ = nullptr;  // being answered
     bool aborted_ = false;
-    std::list<Core::Abort>::iterator registration_;
+    std::list<Core::Peer>::iterator registration_;
 };
 
 void Connection::abort() {
     aborted_ = true;
-    if (sleeper_ != nullptr) sleeper_->cancel();
+    if (exchange_ != nullptr) {
+        exchange_->over();
+        exchange_->sleeper.cancel();
+    }
     reset(stream_.socket());
+}
+
+void Connection::look() {
+    if (exchange_ != nullptr && has_left(stream_.socket())) exchange_->over();
 }
 
 net::awaitable<bool> Connection::serve_request() {
@@ -141,19 +161,20 @@ net::awaitable<bool> Connection::serve_recorded(Parser& parser, std::string_view
         return view(parser.get()[beast::string_view(name.data(), name.size())]);
     };
     const auto route = route_of(path);
-    Account account(core_, core_.begin(header("x-request-id"), route ? name_of(route->api) : "raw"));
+    Account account(core_, core_.begin(header("x-request-id"), route ? name_of(route->api) : "raw"),
+                    !has_left(stream_.socket()));
     Sleeper sleeper(stream_.get_executor());
-    sleeper_ = &sleeper;
-
     const Result<Overrides> overrides = read_overrides(header);
     Exchange exchange{.core = core_,
                       .socket = stream_.socket(),
                       .sleeper = sleeper,
                       .truth = account.truth(),
+                      .over = [&account] { account.over(); },
                       .overrides = overrides ? *overrides : Overrides{},
                       .fault = core_.next_fault(),
                       .http10 = parser.get().version() == 10,
                       .keep_alive = parser.get().keep_alive()};
+    exchange_ = &exchange;
     if (exchange.overrides.fault) exchange.fault = *exchange.overrides.fault;
     account.truth().fault = to_string(exchange.fault);
 
@@ -165,7 +186,7 @@ net::awaitable<bool> Connection::serve_recorded(Parser& parser, std::string_view
     } else {
         reusable = co_await answer(exchange, parser, path, query);
     }
-    sleeper_ = nullptr;
+    exchange_ = nullptr;
     if (aborted_) account.truth().outcome = "aborted";
     co_return reusable && !aborted_;
 }
@@ -190,6 +211,7 @@ net::awaitable<bool> Connection::answer(Exchange& exchange, Parser& parser, std:
 
     watch_.start([this, &exchange] {
         exchange.truth.cancel_seen = Clock::now();
+        exchange.over();
         exchange.sleeper.cancel();
         reset(stream_.socket());
     });

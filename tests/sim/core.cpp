@@ -20,14 +20,20 @@ Truth Core::begin(std::string_view id, std::string_view api) {
     truth.api = api;
     truth.request_fnv = truth.answer_fnv = k_fnv_basis;
     ++counts_.requests;
-    const std::uint64_t active = ++counts_.active;
-    counts_.most_active = std::max(counts_.most_active.load(), active);
     return truth;
+}
+
+void Core::active() {
+    if (counts_.active >= counts_.most_active) {
+        for (const Peer& peer : peers_)
+            peer.look();
+    }
+    const std::uint64_t now = ++counts_.active;
+    counts_.most_active = std::max(counts_.most_active.load(), now);
 }
 
 void Core::finish(Truth truth) {
     truth.end = Clock::now();
-    --counts_.active;
     ++(truth.outcome == "complete"    ? counts_.complete
        : truth.outcome == "cancelled" ? counts_.cancelled
        : truth.outcome == "faulted"   ? counts_.faulted
@@ -84,20 +90,20 @@ Counters Core::counters() const {
             .accepted = counts_.accepted};
 }
 
-std::list<Core::Abort>::iterator Core::connected(Abort abort) {
+std::list<Core::Peer>::iterator Core::connected(Peer peer) {
     ++counts_.accepted;
     ++counts_.connections;
-    return connections_.insert(connections_.end(), std::move(abort));
+    return peers_.insert(peers_.end(), std::move(peer));
 }
 
-void Core::disconnected(std::list<Abort>::iterator connection) {
+void Core::disconnected(std::list<Peer>::iterator peer) {
     --counts_.connections;
-    connections_.erase(connection);
+    peers_.erase(peer);
 }
 
 void Core::abort_connections() {
-    for (const Abort& abort : connections_)
-        abort();
+    for (const Peer& peer : peers_)
+        peer.abort();
 }
 
 void Core::stop() {

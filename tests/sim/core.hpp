@@ -33,7 +33,14 @@ class Core {
 
     /// A request head has come. The id is the client's, or one of ours.
     Truth begin(std::string_view id, std::string_view api);
-    /// It is over: counted, measured, logged.
+    /// It counts as active. If that makes more than ever before, it is first looked which of the others'
+    /// clients have left: a close reaches a coroutine of ours some steps after it reached the kernel, and
+    /// what came later not more.
+    void active();
+    /// It does not any more. Called before the client can know that it is over: what the client does next may
+    /// reach us before our own coroutine has come to finish().
+    void over() { --counts_.active; }
+    /// It has left the engine: counted, measured, logged.
     void finish(Truth truth);
 
     /// The next fault of the script, else the one of the options.
@@ -43,10 +50,13 @@ class Core {
     std::string metrics_page() const;
     Counters counters() const;
 
-    /// Open connections and how to end them.
-    using Abort = std::function<void()>;
-    std::list<Abort>::iterator connected(Abort abort);
-    void disconnected(std::list<Abort>::iterator connection);
+    /// An open connection: how to end it, and how to call its request over if its client has left.
+    struct Peer {
+        std::function<void()> abort;
+        std::function<void()> look;
+    };
+    std::list<Peer>::iterator connected(Peer peer);
+    void disconnected(std::list<Peer>::iterator peer);
     void abort_connections();
 
     /// Set by the listener: see Engine::refuse_for.
@@ -63,7 +73,7 @@ class Core {
     TruthLog log_;
     EngineMetrics metrics_;
     std::deque<Fault> script_;
-    std::list<Abort> connections_;
+    std::list<Peer> peers_;
     std::uint64_t next_id_ = 0;
     std::size_t lone_running_ = 0;
     bool stopping_ = false;

@@ -22,7 +22,7 @@ struct Counters {
     std::uint64_t faulted = 0;
     std::uint64_t refused = 0;
     std::uint64_t aborted = 0;
-    std::uint64_t active = 0;       ///< now: head received, not yet over
+    std::uint64_t active = 0;       ///< now: head received, client still there, last byte not yet on its way
     std::uint64_t most_active = 0;  ///< the highest `active` ever
     std::uint64_t connections = 0;  ///< now open
     std::uint64_t accepted = 0;     ///< connections

@@ -1,5 +1,7 @@
 #include "tests/sim/json_text.hpp"
 
+#include <cstdio>
+
 namespace sim {
 
 namespace {
@@ -36,6 +38,12 @@ std::string quoted(std::string_view text, Escapes escapes) {
     }
     out += '"';
     return out;
+}
+
+std::string hex(std::uint64_t value) {
+    char text[17];
+    const int size = std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+    return {text, static_cast<std::size_t>(size)};
 }
 
 }  // namespace sim

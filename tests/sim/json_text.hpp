@@ -3,6 +3,7 @@
 // keeps.
 
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,9 @@ enum class Escapes {
 
 /// `text` as a JSON string with its quotes.
 std::string quoted(std::string_view text, Escapes escapes = Escapes::plain);
+
+/// 16 digits, as the simulator spells its hashes.
+std::string hex(std::uint64_t value);
 
 namespace detail {
 inline void append(std::string& out, std::string_view piece) {

@@ -1,8 +1,15 @@
 #include "tests/sim/peer_watch.hpp"
 
+#include <poll.h>
+
 #include <utility>
 
 namespace sim {
+
+bool has_left(net::ip::tcp::socket& socket) {
+    pollfd look{socket.native_handle(), POLLRDHUP, 0};
+    return ::poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
 
 void PeerWatch::start(std::function<void()> on_gone) {
     on_gone_ = std::move(on_gone);

@@ -10,6 +10,9 @@
 
 namespace sim {
 
+/// Whether the other side has closed (or half-closed, see below), whatever of its bytes is still unread.
+bool has_left(net::ip::tcp::socket& socket);
+
 /// Between start() and the end of stop() the buffer belongs to the watch: what the client sends early (its
 /// next request) is kept there for the next read. A half-closed connection counts as left, as it does for
 /// the Python servers that engines are behind.

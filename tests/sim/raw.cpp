@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
 #include "tests/sim/answer.hpp"
 #include "tests/sim/answer_writer.hpp"
@@ -72,11 +71,8 @@ net::awaitable<bool> send_raw(Exchange& exchange, AnswerWriter& writer, std::str
 
 net::awaitable<bool> answer_raw(Exchange& exchange, std::string_view path, std::string_view query) {
     if (path == "/raw/sink") {
-        char digest[17];
-        std::snprintf(digest, sizeof digest, "%016llx",
-                      static_cast<unsigned long long>(exchange.truth.request_fnv));
-        const std::string body =
-            concat(R"({"bytes":)", exchange.truth.request_bytes, R"(,"fnv1a64":")", digest, R"("})");
+        const std::string body = concat(R"({"bytes":)", exchange.truth.request_bytes, R"(,"fnv1a64":")",
+                                        hex(exchange.truth.request_fnv), R"("})");
         co_return co_await answer_document(exchange, 200, body);
     }
     if (path != "/raw/chunked")

@@ -17,12 +17,6 @@ std::string ns_or_null(const std::optional<TimePoint>& when) {
     return when ? std::to_string(ns(*when)) : "null";
 }
 
-std::string hex(std::uint64_t value) {
-    char text[17];
-    const int size = std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
-    return {text, static_cast<std::size_t>(size)};
-}
-
 std::string events_of(const Truth& truth) {
     std::string text = "[";
     text.reserve(truth.events.size() * 24 + 2);

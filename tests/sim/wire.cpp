@@ -31,9 +31,9 @@ void close_politely(tcp::socket& socket) {
     socket.close(ignored);
 }
 
-net::awaitable<bool> Wire::head(std::string_view bytes, Framing framing) {
+net::awaitable<bool> Wire::head(std::string_view bytes, Framing framing, Last last) {
     framing_ = framing;
-    co_return co_await write(bytes);
+    co_return co_await write(bytes, last);
 }
 
 net::awaitable<bool> Wire::body(std::string_view payload) {
@@ -44,26 +44,28 @@ net::awaitable<bool> Wire::body(std::string_view payload) {
     buffer_ += payload;
     if (framing_ == Framing::chunked) buffer_ += "\r\n";
     count(payload);
-    co_return co_await write(buffer_);
+    co_return co_await write(buffer_, framing_ == Framing::length ? Last::yes : Last::no);
 }
 
-net::awaitable<bool> Wire::end() {
+net::awaitable<bool> Wire::end(std::string_view trailers) {
     if (strikes_at_byte()) co_return co_await strike({});
     if (fault_.is(Fault::Kind::no_final_chunk)) {
         struck_ = true;
+        over_();
         close_politely(socket_);
         co_return false;
     }
     if (framing_ != Framing::chunked) co_return true;
     const TimePoint last_event = stamped_;
-    const bool written = co_await write("0\r\n\r\n");
+    buffer_.assign("0\r\n").append(trailers).append("\r\n");
+    const bool written = co_await write(buffer_, Last::yes);
     stamped_ = last_event;
     co_return written;
 }
 
 net::awaitable<void> Wire::break_chunk() {
     struck_ = true;
-    co_await write("zz\r\nthis is no chunk\r\n");
+    co_await write("zz\r\nthis is no chunk\r\n", Last::yes);
     close_politely(socket_);
 }
 
@@ -81,6 +83,7 @@ net::awaitable<bool> Wire::strike(std::string_view payload) {
     count(given);
     const bool written = co_await write(buffer_);
     if (!written) co_return false;
+    if (!fault_.is(Fault::Kind::stall)) over_();
     if (fault_.is(Fault::Kind::reset)) reset(socket_);
     if (fault_.is(Fault::Kind::cut)) close_politely(socket_);
     while (fault_.is(Fault::Kind::stall) && !sleeper_.cancelled())
@@ -93,7 +96,7 @@ void Wire::count(std::string_view payload) {
     body_fnv_ = fnv1a(payload, body_fnv_);
 }
 
-net::awaitable<bool> Wire::write(std::string_view bytes) {
+net::awaitable<bool> Wire::write(std::string_view bytes, Last last) {
     const std::size_t piece_size = split_.bytes == 0 ? bytes.size() : split_.bytes;
     bool first = true;
     while (!bytes.empty()) {
@@ -102,6 +105,7 @@ net::awaitable<bool> Wire::write(std::string_view bytes) {
         const net::const_buffer piece(bytes.data(), std::min(piece_size, bytes.size()));
         if (first) stamped_ = Clock::now();
         first = false;
+        if (last == Last::yes && piece.size() == bytes.size()) over_();
         const auto [error, written] = co_await net::async_write(socket_, piece, tuple_awaitable);
         if (error) co_return false;
         bytes.remove_prefix(written);

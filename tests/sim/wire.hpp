@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -27,17 +28,22 @@ struct Split {
 /// fault has struck; struck() tells which.
 class Wire {
   public:
-    Wire(tcp::socket& socket, Sleeper& sleeper, const Fault& fault, const Split& split)
-        : socket_(socket), sleeper_(sleeper), fault_(fault), split_(split) {}
+    /// `over` is called before a write or a close after which the client can know that the answer is over.
+    Wire(tcp::socket& socket, Sleeper& sleeper, const Fault& fault, const Split& split,
+         std::function<void()> over)
+        : socket_(socket), sleeper_(sleeper), fault_(fault), split_(split), over_(std::move(over)) {}
+
+    /// Whether bytes end the answer for its reader.
+    enum class Last : bool { no, yes };
 
     /// The response head (or any bytes that are not body), in one write.
-    net::awaitable<bool> head(std::string_view bytes, Framing framing);
+    net::awaitable<bool> head(std::string_view bytes, Framing framing, Last last = Last::no);
 
-    /// One event: one chunk, one write.
+    /// One event: one chunk, one write. With a length it is the whole body.
     net::awaitable<bool> body(std::string_view payload);
 
-    /// The last chunk; strikes faults whose byte the body never reached.
-    net::awaitable<bool> end();
+    /// The last chunk, with trailers (whole lines); strikes faults whose byte the body never reached.
+    net::awaitable<bool> end(std::string_view trailers = {});
 
     /// Breaks the chunked framing and closes.
     net::awaitable<void> break_chunk();
@@ -50,7 +56,7 @@ class Wire {
     std::uint64_t body_fnv() const { return body_fnv_; }  ///< fnv1a of the payload written so far
 
   private:
-    net::awaitable<bool> write(std::string_view bytes);
+    net::awaitable<bool> write(std::string_view bytes, Last last = Last::no);
     net::awaitable<bool> strike(std::string_view payload);
     bool strikes_at_byte() const;
     void count(std::string_view payload);
@@ -59,6 +65,7 @@ class Wire {
     Sleeper& sleeper_;
     Fault fault_;
     Split split_;
+    std::function<void()> over_;
     Framing framing_ = Framing::chunked;
     std::string buffer_;
     TimePoint stamped_{};

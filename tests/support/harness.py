@@ -34,17 +34,21 @@ def is_listening(port):
 
 
 class Stack:
-    """noren in front of noren-sim, each a process of its own. Use as a context manager."""
+    """noren in front of noren-sim, each a process of its own; or in front of an engine of the test's own, which listens at
+    engine_port. Use as a context manager."""
 
-    def __init__(self, bin_dir, config="", sim_args=(), noren_args=()):
+    def __init__(self, bin_dir, config="", sim_args=(), noren_args=(), engine_port=None, config_name="noren.yaml",
+                 **noren_popen):
+        """noren_popen: how noren's process is started otherwise than with its output in a file."""
         self.bin = bin_dir
         self.folder = tempfile.TemporaryDirectory(prefix="noren-test-")
-        self.sim_port, self.port, self.ops = free_port(), free_port(), free_port()
+        self.with_sim = engine_port is None
+        self.sim_port, self.port, self.ops = engine_port or free_port(), free_port(), free_port()
         self.truth_file = self.path("truth.jsonl")
         self.access_file = self.path("access.jsonl")
-        self.config_file = self.path("conf/noren.yaml")
+        self.config_file = self.path(os.path.join("conf", config_name))
         self.control = self.path("control.sock")
-        self.sim_args, self.noren_args = list(sim_args), list(noren_args)
+        self.sim_args, self.noren_args, self.noren_popen = list(sim_args), list(noren_args), noren_popen
         os.makedirs(os.path.dirname(self.config_file))
         self.write_config(config)
         self.processes = []
@@ -57,7 +61,8 @@ class Stack:
             file.write(f"control: {{socket: {self.control}}}\nlog: {{access: {self.access_file}}}\n{extra}\n")
 
     def __enter__(self):
-        self.start_engine()
+        if self.with_sim:
+            self.start_engine()
         self.start_noren()
         wait_for("noren to be ready", lambda: self.get("/-/ready", ok_only=True))
         return self
@@ -69,16 +74,16 @@ class Stack:
     def start_noren(self):
         self.start([os.path.join(self.bin, "noren"), "--config", self.config_file, "--listen", f"127.0.0.1:{self.port}",
                     "--upstream", f"http://127.0.0.1:{self.sim_port}", "--ops", f"127.0.0.1:{self.ops}",
-                    *self.noren_args], self.port)
+                    *self.noren_args], self.port, **self.noren_popen)
 
-    def start(self, command, port):
+    def start(self, command, port, **popen):
         with open(self.path(os.path.basename(command[0]) + ".log"), "ab") as log:
-            self.processes.append(subprocess.Popen(command, stdout=log, stderr=log))
+            self.processes.append(subprocess.Popen(command, **{"stdout": log, "stderr": log, **popen}))
         wait_for(command[0], lambda: is_listening(port))
 
     @property
     def noren(self):
-        return self.processes[1]
+        return self.processes[-1]
 
     def noren_log(self):
         with open(self.path("noren.log"), encoding="utf-8") as file:
@@ -86,13 +91,18 @@ class Stack:
 
     def __exit__(self, *_):
         for process in reversed(self.processes):
-            process.send_signal(signal.SIGINT if process is not self.processes[0] else signal.SIGTERM)
+            process.send_signal(signal.SIGINT if process is self.noren else signal.SIGTERM)
         for process in self.processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
             process.kill()
             process.wait()
         self.folder.cleanup()
+
+    def ctl(self, *arguments):
+        """What `noren ctl` says through this noren's socket."""
+        return subprocess.run([os.path.join(self.bin, "noren"), "ctl", *arguments, "--socket", self.control],
+                              capture_output=True, text=True, timeout=30, check=False)
 
     def get(self, path, ok_only=False):
         try:

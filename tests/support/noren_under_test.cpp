@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+
+#include "config/render.hpp"
 
 namespace test {
 namespace {
@@ -43,10 +46,10 @@ std::string temporary_file() {
 }  // namespace
 
 NorenUnderTest::NorenUnderTest(const std::string& upstream_url,
-                               const std::function<void(noren::config::Config&)>& change)
-    : log_file_(temporary_file()) {
-    noren::config::Resolved loaded;
-    noren::config::Config config;
+                               const std::function<void(noren::config::Config&)>& change,
+                               const noren::proxy::HeartbeatLimits& heartbeat)
+    : log_file_(temporary_file()), config_file_(temporary_file()) {
+    noren::config::Config& config = config_;
     config.listen = "127.0.0.1:0";
     config.ops.listen = "127.0.0.1:0";
     config.workers = 1;
@@ -57,14 +60,37 @@ NorenUnderTest::NorenUnderTest(const std::string& upstream_url,
     config.log.access = log_file_;
     config.log.level = "error";
     if (change) change(config);
-    loaded.config = config;
-    app_ = std::make_unique<noren::proxy::App>(loaded, noren::config::Sources{});
+    write_config();
+    noren::config::Sources sources;
+    sources.flags.config = config_file_;
+    const noren::config::Resolved loaded = noren::config::load(sources);
+    if (!loaded.config) throw std::runtime_error(loaded.mistakes.front().to_string());
+    app_ = std::make_unique<noren::proxy::App>(loaded, sources, heartbeat);
     thread_ = std::thread([this] { app_->run(false); });
 }
 
 NorenUnderTest::~NorenUnderTest() {
     stop();
     ::unlink(log_file_.c_str());
+    ::unlink(config_file_.c_str());
+}
+
+/// In one step: the file is watched, and half of it would be another config.
+void NorenUnderTest::write_config() const {
+    const std::string whole = config_file_ + ".new";
+    std::ofstream(whole) << noren::config::render(config_);
+    if (std::rename(whole.c_str(), config_file_.c_str()) != 0) throw std::runtime_error("no config file");
+}
+
+void NorenUnderTest::reload(const std::function<void(noren::config::Config&)>& change) {
+    const std::string reloads = "noren_config_reloads_total{result=\"ok\"}";
+    const double before = metric(reloads);
+    change(config_);
+    write_config();
+    app_->reload();
+    const auto give_up = std::chrono::steady_clock::now() + k_patience;
+    while (metric(reloads) == before)
+        if (std::chrono::steady_clock::now() > give_up) throw std::runtime_error("no reload");
 }
 
 void NorenUnderTest::stop() {
@@ -188,6 +214,11 @@ Peer Listener::accept() {
     if (fd < 0) throw std::runtime_error("nobody connected");
     set_patience(fd);
     return Peer(fd);
+}
+
+bool Listener::is_called(int milliseconds) const {
+    pollfd look{fd_, POLLIN, 0};
+    return ::poll(&look, 1, milliseconds) == 1;
 }
 
 void Listener::fill_backlog() {

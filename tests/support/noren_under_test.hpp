@@ -23,7 +23,8 @@ class NorenUnderTest {
     /// change: what the test wants otherwise than the defaults of a test (one worker, no probing, no control
     /// socket).
     NorenUnderTest(const std::string& upstream_url,
-                   const std::function<void(noren::config::Config&)>& change = {});
+                   const std::function<void(noren::config::Config&)>& change = {},
+                   const noren::proxy::HeartbeatLimits& heartbeat = {});
     ~NorenUnderTest();
 
     std::uint16_t port() const { return app_->port(); }
@@ -36,12 +37,18 @@ class NorenUnderTest {
     bool reaches(const std::string& series, double value) const;
     /// The access log so far. Stops the server first, so that it is whole.
     std::vector<std::string> access_log();
+    /// Writes a config that differs from the present one, and has it loaded as SIGHUP does. Returns when it
+    /// is in force.
+    void reload(const std::function<void(noren::config::Config&)>& change);
     /// As SIGTERM does: drain, then end.
     void terminate() { app_->terminate(); }
     void stop();
 
   private:
-    std::string log_file_;
+    void write_config() const;
+
+    std::string log_file_, config_file_;
+    noren::config::Config config_;
     std::unique_ptr<noren::proxy::App> app_;
     std::thread thread_;
 };
@@ -72,6 +79,7 @@ class Peer {
     void shutdown_write();
     void close();
     void reset();
+    bool is_open() const { return fd_ >= 0; }
 
   private:
     int fd_;
@@ -86,6 +94,8 @@ class Listener {
     Listener& operator=(const Listener&) = delete;
 
     Peer accept();
+    /// Somebody connects within so long.
+    bool is_called(int milliseconds) const;
     /// Until connecting hangs, as it does to a host that drops packets.
     void fill_backlog();
     std::uint16_t port() const { return port_; }

@@ -38,9 +38,21 @@ bool is_token(std::string_view text) {
     });
 }
 
-bool is_field_line(std::string_view line) {
-    return is_token(line.substr(0, line.find(':'))) && line.find(':') != std::string_view::npos &&
-           line.find_first_of(std::string_view("\r\n\0", 3)) == std::string_view::npos;
+/// One line without its end; false = malformed.
+bool add_field(std::string_view line, std::map<std::string, std::string>& fields) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos || !is_token(line.substr(0, colon)) ||
+        line.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos)
+        return false;
+    const std::string_view value = trim(line.substr(colon + 1));
+    const auto [place, fresh] = fields.try_emplace(lower(line.substr(0, colon)), value);
+    if (!fresh) place->second.append(", ").append(value);
+    return true;
+}
+
+std::string_view find(const std::map<std::string, std::string>& fields, const std::string& name) {
+    const auto found = fields.find(name);
+    return found == fields.end() ? std::string_view() : std::string_view(found->second);
 }
 
 bool lists(std::string_view value, std::string_view word) {
@@ -61,8 +73,11 @@ bool AnswerReader::fail(std::string problem) {
 }
 
 std::string_view AnswerReader::field(const std::string& name) const {
-    const auto found = fields_.find(name);
-    return found == fields_.end() ? std::string_view() : std::string_view(found->second);
+    return find(fields_, name);
+}
+
+std::string_view AnswerReader::trailer(const std::string& name) const {
+    return find(trailers_, name);
 }
 
 bool AnswerReader::keeps_alive() const {
@@ -126,26 +141,18 @@ bool AnswerReader::read_head() {
                       parse_all(status_line.substr(9, 3), status_, 10) && status_ >= 100 &&
                       status_line[12] == ' ';
     if (!fine) return fail("no HTTP/1.1 status line");
-    if (!read_fields(std::string_view(buffer_).substr(status_line.size() + 2))) return false;
+    fields_.clear();
+    std::string_view lines = std::string_view(buffer_).substr(status_line.size() + 2);
+    while (lines.size() > 2) {
+        const std::string_view line = lines.substr(0, lines.find("\r\n"));
+        lines.remove_prefix(line.size() + 2);
+        if (!add_field(line, fields_)) return fail("a malformed field line");
+    }
     buffer_.clear();
     if (status_ == 101) return fail("101 though no upgrade was asked for");
     if (status_ < 200) return true;  // another head follows
     head_known_ = true;
     return read_framing();
-}
-
-bool AnswerReader::read_fields(std::string_view lines) {
-    fields_.clear();
-    while (lines.size() > 2) {
-        const std::string_view line = lines.substr(0, lines.find("\r\n"));
-        lines.remove_prefix(line.size() + 2);
-        if (!is_field_line(line)) return fail("a malformed field line");
-        const std::size_t colon = line.find(':');
-        const std::string_view value = trim(line.substr(colon + 1));
-        const auto [place, fresh] = fields_.try_emplace(lower(line.substr(0, colon)), value);
-        if (!fresh) place->second.append(", ").append(value);
-    }
-    return true;
 }
 
 bool AnswerReader::read_framing() {
@@ -180,7 +187,7 @@ bool AnswerReader::read_chunk_size() {
 bool AnswerReader::read_trailer() {
     if (buffer_ == "\r\n") {
         finish();
-    } else if (!is_field_line(std::string_view(buffer_).substr(0, buffer_.size() - 2))) {
+    } else if (!add_field(std::string_view(buffer_).substr(0, buffer_.size() - 2), trailers_)) {
         return fail("a malformed trailer");
     }
     buffer_.clear();

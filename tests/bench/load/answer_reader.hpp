@@ -31,6 +31,8 @@ class AnswerReader {
     int status() const { return status_; }
     /// Value of a field by its lower-case name, several of them joined with commas; empty = absent.
     std::string_view field(const std::string& lower_case_name) const;
+    /// The same of the trailer section, which is known once the answer is whole.
+    std::string_view trailer(const std::string& lower_case_name) const;
     /// Another request may go over this connection.
     bool keeps_alive() const;
     bool is_event_stream() const { return events_.has_value(); }
@@ -53,10 +55,11 @@ class AnswerReader {
         broken
     };
 
+    using Fields = std::map<std::string, std::string>;
+
     bool fail(std::string problem);
     bool line(std::string_view& bytes);
     bool read_head();
-    bool read_fields(std::string_view lines);
     bool read_framing();
     bool read_chunk_size();
     bool read_trailer();
@@ -71,7 +74,7 @@ class AnswerReader {
     std::uint64_t left_ = 0;
     int status_ = 0;
     bool head_known_ = false, old_version_ = false, ended_by_close_ = false;
-    std::map<std::string, std::string> fields_;
+    Fields fields_, trailers_;
     std::optional<EventFramer> events_;
     std::string document_;
     std::string problem_;

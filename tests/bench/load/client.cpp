@@ -165,6 +165,7 @@ std::string Client::head_of(const Request& request) const {
                        " HTTP/1.1\r\nHost: " + target_.host +
                        "\r\nContent-Type: application/json\r\nx-request-id: " + request.id +
                        "\r\nContent-Length: " + std::to_string(request.body.size()) + "\r\n";
+    if (options_.verify) head.append(k_ask_digest).append("\r\n");
     for (const std::string& line : options_.headers)
         head += line + "\r\n";
     if (!options_.keep_alive || request.slow) head += "Connection: close\r\n";
@@ -192,11 +193,12 @@ void Client::conclude(Exchange& exchange) {
         result.text_hash = fnv(text, result.text_hash);
     if (!result.error.empty() || result.left) return;
     const Expected expected{exchange.request.id, exchange.request.tokens,
-                            options_.verify_text ? &sim_text_ : nullptr};
+                            options_.verify ? &sim_text_ : nullptr};
     Verdict verdict = judge(options_.api, reader, reading, expected);
     result.error = std::move(verdict.error);
     result.detail = std::move(verdict.detail);
     result.checked = verdict.checked;
+    result.body_checked = verdict.body_checked;
     result.bytes_altered = verdict.text.altered;
     result.bytes_lost = verdict.text.lost;
     result.bytes_extra = verdict.text.extra;

@@ -19,7 +19,11 @@ namespace load {
 namespace {
 
 constexpr const char* k_about =
-    "Sends a load to an LLM inference server, checks every byte of the answers, reports latencies.\n"
+    "Sends a load to an LLM inference server, checks the answers, reports latencies. Of a noren-sim every "
+    "byte of\n"
+    "a body is checked: its text is known, and it tells the body's hash. Of another engine: the framing, "
+    "that\n"
+    "every event is JSON, and the API's own end.\n"
     "Exit status: 0 all well (refusals with 429 or 503 are), 1 something altered, cut or failed, 2 wrong "
     "usage.\n";
 
@@ -106,7 +110,7 @@ void declare_how(CLI::App& cli, Command& c) {
     cli.add_option("--read-rate", o.read_rate, "bytes per second that a slow client reads")
         ->check(CLI::Range(1, 1'000'000'000))
         ->capture_default_str();
-    cli.add_flag("--no-verify", c.no_verify, "do not check the text of a noren-sim");
+    cli.add_flag("--no-verify", c.no_verify, "do not check the bytes of a noren-sim, nor ask it for hashes");
     cli.add_flag("--expect-same", o.expect_same, "with --against: both must generate the same text");
     cli.add_flag("--json", c.json, "one JSON object instead of the table");
     cli.add_option("--per-request", c.per_request, "write one JSON line per request to this file");
@@ -120,7 +124,7 @@ void complete(Command& c) {
     o.api = *api;
     o.stream = !c.no_stream;
     o.keep_alive = !c.no_keep_alive;
-    o.verify_text = !c.no_verify;
+    o.verify = !c.no_verify;
     o.urls = {c.url};
     if (!c.against.empty()) o.urls.push_back(c.against);
     const std::size_t comma = c.labels.find(',');

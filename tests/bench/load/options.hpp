@@ -57,7 +57,7 @@ struct Options {
     double slow = 0;                ///< fraction of requests whose client reads slowly
     std::uint32_t read_rate = 512;  ///< bytes per second that such a client reads
 
-    bool verify_text = true;   ///< against a noren-sim: every token must be the right one
+    bool verify = true;        ///< against a noren-sim: every byte must be the right one
     bool expect_same = false;  ///< with two urls: both must generate the same text
 };
 

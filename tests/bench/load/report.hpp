@@ -24,8 +24,8 @@ void print_table(const Options& options, const Outcome& outcome, std::ostream& o
 /// One object on one line. Names and units are stable:
 ///   urls, labels, api, stream, seed, missed, interrupted, lateness_seconds
 ///   runs[], one for each url in each stage:
-///     label, url, stage, connections (0 = open loop), seconds, requests, ok, checked, refused, failed, left,
-///     slow, retried, requests_per_second, output_tokens, output_tokens_per_second,
+///     label, url, stage, connections (0 = open loop), seconds, requests, ok, checked, body_checked, refused,
+///     failed, left, slow, retried, requests_per_second, output_tokens, output_tokens_per_second,
 ///     effective_tokens_per_second, body_bytes, bytes_altered, bytes_lost, bytes_extra, statuses{}, errors{},
 ///     reasons{}, and distributions {count, mean, min, p01, p10, p50, p90, p99, max}: ttft_seconds,
 ///     tpot_seconds, itl_seconds, tps, e2e_seconds, retry_after_seconds.

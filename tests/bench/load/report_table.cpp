@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <ostream>
 
@@ -61,7 +62,7 @@ void print_one(const Summary& s, std::ostream& out) {
     counts.row("sent", {grouped(s.requests)}, "in " + rounded(s.seconds) + " s");
     counts.row("answered whole", {grouped(s.ok)},
                percent(s.ok, s.requests) + ", " + rounded(s.per_second(s.ok)) + " per second");
-    counts.row("  every byte of the text checked", {grouped(s.checked)});
+    counts.row("  every byte of the body right", {grouped(s.body_checked)});
     counts.row("refused (429, 503)", {grouped(s.refused)}, about_refusals(s));
     counts.row("failed", {grouped(s.failed)});
     if (s.left > 0) counts.row("left by our client on purpose", {grouped(s.left)});
@@ -91,6 +92,13 @@ class Comparison {
     }
 
     void section(const std::string& title) { table_.section(title, titles_); }
+
+    /// A row that few have is left out if it is 0 for all.
+    void count_if_any(const std::string& label, std::uint64_t Summary::* member) {
+        if (std::any_of(parts_.begin(), parts_.end(),
+                        [&](const Part* part) { return part->summary.*member > 0; }))
+            count(label, member);
+    }
 
     void count(const std::string& label, std::uint64_t Summary::* member) {
         std::vector<std::string> cells;
@@ -140,10 +148,10 @@ void print_side_by_side(Comparison table, std::ostream& out) {
     table.section("Requests");
     table.count("sent", &Summary::requests);
     table.count("answered whole", &Summary::ok);
-    table.count("  every byte of the text checked", &Summary::checked);
+    table.count("  every byte of the body right", &Summary::body_checked);
     table.count("refused (429, 503)", &Summary::refused);
     table.count("failed", &Summary::failed);
-    table.count("left by our client on purpose", &Summary::left);
+    table.count_if_any("left by our client on purpose", &Summary::left);
     table.section("Throughput (per second)");
     table.row("answers", [](const Summary& s) { return s.per_second(s.ok); }, Difference::percent);
     table.row("output tokens", [](const Summary& s) { return s.per_second(s.tokens); }, Difference::percent);
@@ -190,15 +198,30 @@ void print_heading(const Options& options, const Outcome& outcome, std::ostream&
     out << "  each request went to both in turn, so the two share the clients' time and the throughput\n";
 }
 
+/// Of one among several.
+std::string title(const Options& options, const Part& part) {
+    std::string text;
+    if (options.urls.size() > 1) text += options.labels[part.target] + " ";
+    if (options.stages.size() > 1) text += "at " + clients(options.stages[part.stage]);
+    return text;
+}
+
+/// Why; the columns of several parts have no room for it.
+void print_refusals(const Options& options, const std::vector<Part>& parts, std::ostream& out) {
+    TextTable table;
+    bool any = false;
+    for (const Part& part : parts) {
+        if (parts.size() == 1 || part.summary.refused == 0) continue;
+        if (!any) table.section("Refused");
+        any = true;
+        table.row(title(options, part), {grouped(part.summary.refused)}, about_refusals(part.summary));
+    }
+    if (any) table.print(out, k_label_width);
+}
+
 void print_failures(const Options& options, const std::vector<Part>& parts, std::ostream& out) {
     TextTable table;
     bool any = false;
-    const auto title = [&](const Part& part) {
-        std::string text;
-        if (options.urls.size() > 1) text += options.labels[part.target] + " ";
-        if (options.stages.size() > 1) text += "at " + clients(options.stages[part.stage]);
-        return text;
-    };
     const auto add = [&](const std::string& what, std::uint64_t n, const std::string& note) {
         if (!any) table.section("What went wrong");
         any = true;
@@ -207,14 +230,36 @@ void print_failures(const Options& options, const std::vector<Part>& parts, std:
     for (const Part& part : parts) {
         for (const auto& [kind, n] : part.summary.errors) {
             const std::string& detail = part.summary.details.at(kind);
-            add(kind, n, title(part) + (detail.empty() ? "" : " such as: " + detail));
+            add(kind, n, title(options, part) + (detail.empty() ? "" : " such as: " + detail));
         }
         for (const auto& [status, n] : part.summary.statuses)
-            if (status >= 300) add("status " + std::to_string(status), n, title(part));
-        if (parts.size() > 1 && part.summary.refused > 0)
-            add("  refused by noren", part.summary.refused, title(part) + about_refusals(part.summary));
+            if (status >= 300 && status != 429 && status != 503)
+                add("status " + std::to_string(status), n, title(options, part));
     }
     if (any) table.print(out, k_label_width);
+}
+
+/// "Answered whole" says no more than what was looked at.
+void print_checks(const std::vector<Part>& parts, std::ostream& out) {
+    std::uint64_t ok = 0, text = 0, body = 0;
+    for (const Part& part : parts) {
+        ok += part.summary.ok;
+        text += part.summary.checked;
+        body += part.summary.body_checked;
+    }
+    if (ok == 0) return;
+    out << "\nChecked of every whole answer: HTTP framing, that each event is JSON and none an error, the "
+           "API's end\n"
+           "marker";
+    if (text == ok) out << ", the generated text";
+    if (body == ok) {
+        out << ", each byte of the body (against the hash that the simulated engine told of it).\n";
+    } else if (body > 0) {
+        out << "; of " << grouped(body) << " of " << grouped(ok) << " each byte of the body.\n";
+    } else {
+        out << ".\nNot each byte of the body: no hash of it came with the answers"
+            << (text == 0 ? ", as only a noren-sim sends it.\n" : ".\n");
+    }
 }
 
 void print_warnings(const Outcome& outcome, std::ostream& out) {
@@ -261,7 +306,9 @@ void print_table(const Options& options, const Outcome& outcome, std::ostream& o
             out << "\n== " << clients(options.stages[shown[0]->stage]) << "\n";
         print_side_by_side(Comparison(std::move(shown), std::move(titles), two), out);
     }
+    print_refusals(options, parts, out);
     print_failures(options, parts, out);
+    print_checks(parts, out);
     print_warnings(outcome, out);
 }
 

@@ -27,11 +27,12 @@ struct Result {
     std::string detail;  ///< of the error, for people
     std::string reason;  ///< x-noren-reason
     std::optional<std::uint32_t> retry_after;
-    bool left = false;     ///< our client left on purpose
-    bool slow = false;     ///< our client read slowly on purpose
-    bool retried = false;  ///< a kept-alive connection turned out closed; sent again on a new one
-    bool checked = false;  ///< the text was compared with what it must be
-    TimePoint start, end;  ///< start: before connecting
+    bool left = false;          ///< our client left on purpose
+    bool slow = false;          ///< our client read slowly on purpose
+    bool retried = false;       ///< a kept-alive connection turned out closed; sent again on a new one
+    bool checked = false;       ///< the text was compared with what it must be
+    bool body_checked = false;  ///< every byte of the body was, by the hash the engine told
+    TimePoint start, end;       ///< start: before connecting
     std::optional<TimePoint> first, last;  ///< token events, streamed answers only
     std::uint64_t events = 0;              ///< token events, streamed answers only
     std::uint64_t tokens = 0;              ///< output tokens as reported, else events

@@ -10,7 +10,8 @@ namespace {
 void count(Summary& sum, const Result& result) {
     ++sum.requests;
     sum.ok += result.ok();
-    sum.checked += result.checked;
+    sum.checked += result.ok() && result.checked;
+    sum.body_checked += result.ok() && result.body_checked;
     sum.refused += result.refused();
     sum.failed += result.failed();
     sum.left += result.left;

@@ -31,7 +31,8 @@ class Samples {
 /// Latencies and rates are of answers that were whole; slow readers are left out of them, as they measure
 /// themselves.
 struct Summary {
-    std::uint64_t requests = 0, ok = 0, checked = 0, refused = 0, failed = 0, left = 0, slow = 0, retried = 0;
+    std::uint64_t requests = 0, ok = 0, checked = 0, body_checked = 0, refused = 0, failed = 0, left = 0,
+                  slow = 0, retried = 0;
     std::uint64_t tokens = 0, good_tokens = 0;  ///< received at all; in whole answers
     std::uint64_t body_bytes = 0;
     std::uint64_t bytes_altered = 0, bytes_lost = 0, bytes_extra = 0;

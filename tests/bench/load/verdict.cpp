@@ -1,6 +1,24 @@
 #include "tests/bench/load/verdict.hpp"
 
+#include <array>
+#include <cstdio>
+
 namespace load {
+namespace {
+
+std::string hex(std::uint64_t value) {
+    std::array<char, 17> text{};
+    std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
+    return text.data();
+}
+
+/// The hash that the engine took of the body it sent; empty if it told none.
+std::string_view digest_of(const AnswerReader& reader) {
+    const std::string_view before = reader.field(k_digest);
+    return before.empty() ? reader.trailer(k_digest) : before;
+}
+
+}  // namespace
 
 void Reading::take(Api api, const Event& event) {
     const Told told = read_event(api, event);
@@ -24,18 +42,25 @@ Verdict judge(Api api, const AnswerReader& reader, const Reading& reading, const
     // An engine may give ids of its own, but none of ours that belongs to another request.
     if (id.starts_with("load-") && id != expected.id)
         return say("wrong_answer", "x-request-id: " + std::string(id));
-    if (reader.status() < 200 || reader.status() >= 300) return verdict;
+    const std::string_view digest = expected.text ? digest_of(reader) : std::string_view();
+    const bool body_right = digest.empty() || digest == hex(reader.body_hash());
+    verdict.body_checked = !digest.empty();
+    const auto end = [&] {
+        return body_right ? verdict
+                          : say("altered", "the body is not the one that was sent: its hash differs");
+    };
+    if (reader.status() < 200 || reader.status() >= 300) return end();
+    // What can be told in more detail comes first.
     if (reading.unparsable)
         return say("unparsable", reader.is_event_stream() ? "an event is no JSON" : "the answer is no JSON");
     if (reading.error) return say("engine_error", "the API's own error, in an answer of status 200");
     // Triton has no end marker of its own.
     if (reader.is_event_stream() && !reading.end && api != Api::triton)
         return say("no_end_marker", "the stream ended without the API's own end");
-    if (!expected.text || reader.field("server") != "noren-sim") return verdict;
+    if (!expected.text || reader.field("server") != "noren-sim") return end();
     verdict.checked = true;
     verdict.text = expected.text->check(expected.id, reading.texts, reading.reported, expected.tokens);
-    if (!verdict.text.same()) return say("altered", verdict.text.words());
-    return verdict;
+    return verdict.text.same() ? end() : say("altered", verdict.text.words());
 }
 
 }  // namespace load

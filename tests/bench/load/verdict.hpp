@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tests/bench/load/answer_reader.hpp"
 #include "tests/bench/load/api.hpp"
@@ -24,9 +25,10 @@ struct Reading {
 };
 
 struct Verdict {
-    std::string error;     ///< kind, see Result::error; empty = all is well
-    std::string detail;    ///< for people
-    bool checked = false;  ///< the text was compared with what it must be
+    std::string error;          ///< kind, see Result::error; empty = all is well
+    std::string detail;         ///< for people
+    bool checked = false;       ///< the text was compared with what it must be
+    bool body_checked = false;  ///< the whole body was, by its hash
     TextCheck text;
 };
 
@@ -37,7 +39,13 @@ struct Expected {
     const SimText* text = nullptr;        ///< null: do not look at the text
 };
 
-/// Of a whole answer. One that is no 2xx is right as it is: its status tells.
+/// The request field that asks a noren-sim for the hash of each body it sends; the field or trailer that
+/// tells it.
+inline constexpr std::string_view k_ask_digest = "x-sim-digest: on";
+inline constexpr const char* k_digest = "x-sim-body-fnv1a64";
+
+/// Of a whole answer. One that is no 2xx says what it has to say with its status; its body is right if its
+/// hash is.
 Verdict judge(Api api, const AnswerReader& reader, const Reading& reading, const Expected& expected);
 
 }  // namespace load

@@ -1,8 +1,12 @@
 // noren-observe-bench: what looking at an answer costs on its way through, per event and per byte, for a few
 // shapes of stream. Each is fed in pieces as an engine sends them (one event per read), again and again for a
 // tenth of a second; the best of five such rounds counts, since everything that disturbs makes it slower.
+//
+// noren-observe-bench --once: one pass each, for tests/bench/instructions.sh; prints the names and how many
+// pieces each has.
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -26,6 +30,7 @@ struct Shape {
     std::string_view name;
     std::string_view content_type;
     std::vector<std::string> pieces;
+    bool is_request = false;
 };
 
 std::string repeated(std::string_view part, int times) {
@@ -35,8 +40,17 @@ std::string repeated(std::string_view part, int times) {
     return out;
 }
 
+/// The same event over and over, with other words in the place of "%".
 std::vector<std::string> events(const std::string& event, std::size_t count) {
-    return std::vector<std::string>(count, event);
+    constexpr std::array<std::string_view, 8> k_words = {" the",     " a",  " noren", ",",
+                                                         " kitchen", " of", " soup",  " and"};
+    const std::size_t place = event.find('%');
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < count; ++i) {
+        all.push_back(event);
+        if (place != std::string::npos) all.back().replace(place, 1, k_words[i % k_words.size()]);
+    }
+    return all;
 }
 
 std::string chat_event(std::string_view delta, std::string_view logprobs) {
@@ -61,26 +75,39 @@ std::vector<std::string> pieces_of(const std::string& body, std::size_t size) {
     return pieces;
 }
 
+std::string joined(const std::vector<std::string>& parts) {
+    std::string all;
+    for (const std::string& part : parts)
+        all += part;
+    return all;
+}
+
 std::vector<Shape> shapes() {
     const std::string embedding = "{\"object\":\"embedding\",\"index\":0,\"embedding\":[0.0123456789" +
                                   repeated(",-0.00098765432", 4095) + "]}";
     return {
-        {"chat event", k_sse, events(chat_event("{\"content\":\" soup\"}", "null"), 1000)},
-        {"with 20 logprobs", k_sse, events(chat_event("{\"content\":\" soup\"}", top_logprobs()), 100)},
+        {"chat event", k_sse, events(chat_event("{\"content\":\"%\"}", "null"), 1000)},
+        {"tool call event", k_sse,
+         events(chat_event("{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\\\"%\\\":\"}}]}",
+                           "null"),
+                1000)},
+        {"with 20 logprobs", k_sse, events(chat_event("{\"content\":\"%\"}", top_logprobs()), 100)},
         {"Responses event", k_sse,
          events("event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\","
-                "\"item_id\":\"msg_5f2e\",\"output_index\":0,\"content_index\":0,\"delta\":\" soup\","
+                "\"item_id\":\"msg_5f2e\",\"output_index\":0,\"content_index\":0,\"delta\":\"%\","
                 "\"sequence_number\":12,\"logprobs\":[]}\n\n",
                 1000)},
         {"Anthropic event", k_sse,
          events("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,"
-                "\"delta\":{\"type\":\"text_delta\",\"text\":\" soup\"}}\n\n",
+                "\"delta\":{\"type\":\"text_delta\",\"text\":\"%\"}}\n\n",
                 1000)},
         {"Ollama line", "application/x-ndjson",
          events("{\"model\":\"llama3.2\",\"created_at\":\"2026-01-01T00:00:00.000000000Z\",\"message\":{"
                 "\"role\":"
-                "\"assistant\",\"content\":\" soup\"},\"done\":false}\n",
+                "\"assistant\",\"content\":\"%\"},\"done\":false}\n",
                 1000)},
+        {"chat events, 64 KB reads", k_sse,
+         pieces_of(joined(events(chat_event("{\"content\":\"%\"}", "null"), 10'000)), 65'536)},
         {"keep-alive comment", k_sse, events(": keep-alive\n\n", 1000)},
         {"one 2 MB text event", k_sse,
          pieces_of(chat_event("{\"content\":\"" + repeated("the quick brown fox ", 100'000) + "\"}", "null"),
@@ -89,6 +116,11 @@ std::vector<Shape> shapes() {
          pieces_of("{\"object\":\"list\",\"data\":[" + embedding + repeated("," + embedding, 63) +
                        "],\"usage\":{\"prompt_tokens\":9,\"total_tokens\":9}}",
                    65'536)},
+        {"1 MB request", "application/json",
+         pieces_of("{\"messages\":[{\"role\":\"user\",\"content\":\"" +
+                       repeated("What is a noren?\\n", 60'000) + "\"}],\"model\":\"m\",\"stream\":true}",
+                   65'536),
+         true},
     };
 }
 
@@ -125,30 +157,41 @@ void print(std::string_view name, double nanoseconds, const std::vector<std::str
                 name.data(), bytes / count, nanoseconds / count, bytes / nanoseconds * 1e3);
 }
 
+/// Tokens seen, so that no pass can be optimised away. Instructions are counted inside this function.
+[[gnu::noinline]] std::uint64_t one_pass(const Shape& shape) {
+    std::uint64_t seen = 0;
+    if (shape.is_request) {
+        RequestObserver observer(shape.content_type);
+        for (const std::string& piece : shape.pieces)
+            observer.feed(piece);
+        return observer.facts().stream.value_or(false) ? 1 : 0;
+    }
+    ResponseObserver observer(200, shape.content_type, "");
+    for (const std::string& piece : shape.pieces)
+        seen += observer.feed(piece);
+    return seen + observer.finish();
+}
+
+/// The count is written down when this function returns.
+[[gnu::noinline]] std::uint64_t counted_pass(const Shape& shape) {
+    const std::uint64_t seen = one_pass(shape);
+    std::printf("%zu %.*s\n", shape.pieces.size(), static_cast<int>(shape.name.size()), shape.name.data());
+    return seen;
+}
+
 }  // namespace
 
-int main() {
-    std::uint64_t seen = 0;  // printed, so that no pass can be optimised away
+int main(int argc, char** argv) {
+    const bool once = argc > 1 && std::string_view(argv[1]) == "--once";
+    std::uint64_t seen = 0;
+    ResponseObserver(200, k_sse, "").feed("data: {}\n\n");  // what is done once in a process is not counted
     for (const Shape& shape : shapes()) {
-        const double took = best_pass([&] {
-            ResponseObserver observer(200, shape.content_type, "");
-            for (const std::string& piece : shape.pieces)
-                seen += observer.feed(piece);
-            seen += observer.finish();
-        });
-        print(shape.name, took, shape.pieces);
+        if (once) {
+            seen += counted_pass(shape);
+        } else {
+            print(shape.name, best_pass([&] { seen += one_pass(shape); }), shape.pieces);
+        }
     }
-    const std::vector<std::string> request =
-        pieces_of("{\"messages\":[{\"role\":\"user\",\"content\":\"" +
-                      repeated("What is a noren?\\n", 60'000) + "\"}],\"model\":\"m\",\"stream\":true}",
-                  65'536);
-    const double took = best_pass([&] {
-        RequestObserver observer("application/json");
-        for (const std::string& piece : request)
-            observer.feed(piece);
-        seen += observer.facts().stream.value_or(false) ? 1 : 0;
-    });
-    print("1 MB request", took, request);
-    std::printf("(%llu token events)\n", static_cast<unsigned long long>(seen));
-    return 0;
+    if (!once) std::printf("(%llu token events)\n", static_cast<unsigned long long>(seen));
+    return seen > 0 ? 0 : 1;
 }

@@ -40,6 +40,8 @@ TEST_CASE("a chunked event stream is read the same however it is split") {
         CHECK(read.reader.keeps_alive());
         CHECK(read.events == std::vector<std::string>{"1", "22"});
         CHECK(read.reader.field("x-two") == "a, b");
+        CHECK(read.reader.trailer("x-trailer") == "t");
+        CHECK(read.reader.field("x-trailer").empty());
         CHECK(read.reader.body_bytes() == 19);
     }
 }

@@ -88,7 +88,7 @@ TEST_CASE("all well ends with 0, in words, in JSON and request by request") {
     ::close(::mkstemp(file.data()));
     const Ran ran = run({"--url", server.url.c_str(), "-n", "5", "--per-request", file.c_str()});
     CHECK(ran.status == 0);
-    CHECK_THAT(ran.out, Catch::Contains("every byte of the text checked           5\n"));
+    CHECK_THAT(ran.out, Catch::Contains("every byte of the body right             5\n"));
     CHECK(ran.err.empty());
     std::ifstream lines(file);
     int count = 0;

@@ -21,7 +21,7 @@ Result good(std::size_t target, std::size_t stage, int ttft_ms) {
     r.target = target;
     r.stage = stage;
     r.status = 200;
-    r.checked = true;
+    r.checked = r.body_checked = true;
     r.start = k_start;
     r.first = k_start + milliseconds(ttft_ms);
     r.last = *r.first + milliseconds(400);
@@ -108,11 +108,32 @@ TEST_CASE("the table of one url") {
           "  time to first token (TTFT)             200.0     200.0",
           "  gap between token events (ITL)         100.0     100.0",
           "  after the first token (TPS)             10.0      10.0",
-          "  cut                                        1    such as: closed by the server\n",
-          "  status 429                                 1\n"}) {
+          "  cut                                        1    such as: closed by the server\n"}) {
         INFO(text);
         CHECK_THAT(text, Catch::Contains(line));
     }
+    CHECK_THAT(text, !Catch::Contains("status 429"));  // told as refused, and nothing that went wrong
+}
+
+TEST_CASE("a report says what was checked, and what was not") {
+    const Options options = options_for(1, 1);
+    const auto words = [&](Result other) {
+        return table(options, outcome_of(options, {good(0, 0, 200), std::move(other)}));
+    };
+    Result result = good(0, 0, 100);
+    CHECK_THAT(words(result),
+               Catch::Contains("\nmarker, the generated text, each byte of the body (against the hash"));
+    CHECK_THAT(words(result), Catch::Contains("  every byte of the body right             2\n"));
+    result.body_checked = false;
+    CHECK_THAT(words(result),
+               Catch::Contains("\nmarker, the generated text; of 1 of 2 each byte of the body.\n"));
+    result.checked = false;
+    const std::string engine = table(options, outcome_of(options, {result}));
+    CHECK_THAT(engine, Catch::Contains("\nmarker.\nNot each byte of the body"));
+    CHECK_THAT(engine, Catch::Contains("as only a noren-sim sends it.\n"));
+    CHECK_THAT(engine, !Catch::Contains("generated text"));
+    result.error = "cut";
+    CHECK_THAT(table(options, outcome_of(options, {result})), !Catch::Contains("Checked"));
 }
 
 TEST_CASE("two urls are told side by side with the difference, stages as columns") {
@@ -131,6 +152,27 @@ TEST_CASE("two urls are told side by side with the difference, stages as columns
     INFO(columns);
     CHECK_THAT(columns, Catch::Contains("4 clients  4 clients  4 clients\n"));
     CHECK_THAT(columns, Catch::Contains("100.0      200.0      300.0\n"));
+    CHECK_THAT(columns, !Catch::Contains("Refused") && !Catch::Contains("left by our client"));
+
+    Result refused;
+    refused.status = 503;
+    refused.stage = 2;
+    refused.reason = "draining";
+    refused.start = refused.end = k_start;
+    Result broken = refused;
+    broken.status = 500;
+    broken.reason = {};
+    Result left = good(0, 1, 200);
+    left.left = true;
+    const std::string mixed = table(stages, outcome_of(stages, {good(0, 0, 100), left, refused, broken}));
+    INFO(mixed);
+    CHECK_THAT(mixed,
+               Catch::Contains("\nRefused\n  at 4 clients                               1   draining 1\n"));
+    CHECK_THAT(mixed,
+               Catch::Contains(
+                   "\nWhat went wrong\n  status 500                                 1   at 4 clients\n"));
+    CHECK_THAT(mixed,
+               Catch::Contains("  left by our client on purpose                  0          1          0\n"));
 }
 
 TEST_CASE("warnings of the open loop") {

@@ -1,7 +1,10 @@
 #include "tests/bench/load/verdict.hpp"
 
+#include <cstdio>
+
 #include <catch2/catch.hpp>
 
+#include "tests/sim/json_text.hpp"
 #include "tests/sim/token_text.hpp"
 
 namespace {
@@ -70,6 +73,51 @@ TEST_CASE("what else is wrong with an answer") {
     CHECK(Answer(t0 + k_done, "x-request-id: req-of-the-engine\r\n").error() == "");
     CHECK(Answer("", "", "503 Busy").error() == "");
     CHECK(Answer(token_event(1) + k_done, "Server: vllm\r\n").error() == "");  // not ours to know
+}
+
+TEST_CASE("no byte of a body can change unnoticed once the engine has told its hash") {
+    const std::string body = token_event(0) + token_event(1) + ": a comment\n\n" + k_done;
+    const auto error_of = [](const std::string& got, std::uint64_t hash, bool behind,
+                             const char* status = "200 OK") {
+        const std::string digest = sim::concat("x-sim-body-fnv1a64: ", sim::hex(hash), "\r\n");
+        char size[17];
+        std::snprintf(size, sizeof size, "%zx", got.size());
+        Reading reading;
+        AnswerReader reader{[&](const Event& event) { reading.take(Api::chat, event); }};
+        REQUIRE(reader.feed(sim::concat("HTTP/1.1 ", status,
+                                        "\r\nContent-Type: text/event-stream\r\nServer: noren-sim\r\n",
+                                        behind ? "" : digest, "Transfer-Encoding: chunked\r\n\r\n", size,
+                                        "\r\n", got, "\r\n0\r\n", behind ? digest : "", "\r\n")));
+        REQUIRE(reader.whole());
+        const SimText text(Api::chat, {});
+        const Verdict verdict = judge(Api::chat, reader, reading, {"load-1-0", 2, &text});
+        CHECK(verdict.body_checked);
+        return verdict.error;
+    };
+    const std::uint64_t hash = sim::fnv1a(body);
+    for (const bool behind : {false, true}) {
+        CHECK(error_of(body, hash, behind) == "");
+        for (std::size_t i = 0; i < body.size(); ++i) {
+            std::string changed = body;
+            changed[i] = static_cast<char>(changed[i] ^ 1);
+            INFO("byte " << i);
+            CHECK(error_of(changed, hash, behind) != "");
+        }
+        CHECK(error_of(body + " ", hash, behind) == "altered");
+    }
+    CHECK(error_of(body, hash ^ 1, true) == "altered");
+    CHECK(error_of(body, hash, true, "503 Busy") == "");
+    CHECK(error_of(body, hash ^ 1, true, "503 Busy") == "altered");
+}
+
+TEST_CASE("without a hash, or with checks off, a body counts as unchecked") {
+    const Answer answer(token_event(0) + k_done);
+    const SimText text(Api::chat, {});
+    CHECK_FALSE(judge(Api::chat, answer.reader, answer.reading, {"load-1-0", 1, &text}).body_checked);
+    const Answer hashed(token_event(0) + k_done, "x-sim-body-fnv1a64: 0\r\n");
+    const Verdict unasked = judge(Api::chat, hashed.reader, hashed.reading, {"load-1-0", 1, nullptr});
+    CHECK_FALSE(unasked.body_checked);
+    CHECK(unasked.error == "");
 }
 
 TEST_CASE("how a text differs") {

@@ -83,14 +83,17 @@ bool Client::parse_chunks(Reply& reply, std::size_t start) {
         const std::size_t size = std::strtoull(line.c_str(), &end, 16);
         if (line.empty() || *end != '\0') return false;
         at = line_end + 2;
+        if (size == 0) {
+            const auto end_of_trailers = received_.find("\r\n\r\n", line_end);
+            if (end_of_trailers == std::string::npos) return false;
+            reply.trailers = received_.substr(at, end_of_trailers + 2 - at);
+            received_.erase(0, end_of_trailers + 4);
+            return true;
+        }
         const std::string payload = received_.substr(at, size);
         reply.body += payload;
         if (payload.size() < size || received_.compare(at + size, 2, "\r\n") != 0) return false;
         at += size + 2;
-        if (size == 0) {
-            received_.erase(0, at);
-            return true;
-        }
         reply.chunks.push_back(payload);
     }
 }

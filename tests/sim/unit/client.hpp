@@ -16,6 +16,7 @@ struct Reply {
     std::string head;                 ///< with its blank line
     std::string body;                 ///< payload, as far as it came
     std::vector<std::string> chunks;  ///< of a chunked body, the last one not included
+    std::string trailers;             ///< whole lines
     bool whole = false;               ///< the framing says that all has come
     Close close = Close::open;
 

@@ -2,64 +2,17 @@
 
 #include "tests/sim/engine.hpp"
 
-#include <boost/json.hpp>
 #include <catch2/catch.hpp>
 
 #include "tests/sim/dialects/dialect.hpp"
 #include "tests/sim/json_text.hpp"
 #include "tests/sim/token_text.hpp"
 #include "tests/sim/unit/client.hpp"
+#include "tests/sim/unit/test_engine.hpp"
 
 using namespace sim;
 using namespace sim::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-constexpr auto k_patience = 5s;
-
-/// An engine that is quick, and keeps its truths.
-class TestEngine {
-  public:
-    explicit TestEngine(Options options = quick()) : engine_(prepared(std::move(options))) {
-        engine_.start();
-    }
-
-    static Options quick() {
-        Options options;
-        options.lone = Pace{.ttft = 1ms, .gap = Duration{0}};
-        return options;
-    }
-
-    Engine* operator->() { return &engine_; }
-    Reply ask(std::string_view request) const { return roundtrip(engine_.port(), request); }
-    std::uint16_t port() const { return engine_.port(); }
-
-    /// The truth of the request that ended as number `n` (from 1).
-    Truth truth(std::uint64_t n = 1) {
-        REQUIRE(engine_.wait_for_truths(n, k_patience));
-        return engine_.truth().at(n - 1);
-    }
-
-  private:
-    static Options prepared(Options options) {
-        options.keep_truth = true;
-        options.created = 1'767'225'600;  // bodies are compared byte by byte
-        return options;
-    }
-    Engine engine_;
-};
-
-constexpr std::string_view k_chat = "/v1/chat/completions";
-constexpr std::string_view k_body =
-    R"({"messages":[{"role":"user","content":"hi"}],"stream":true,"max_tokens":4})";
-constexpr std::string_view k_plain = R"({"messages":[{"role":"user","content":"hi"}],"max_tokens":4})";
-
-std::string chat(std::string_view headers = "", std::string_view body = k_body) {
-    return post(k_chat, body, headers);
-}
-
-}  // namespace
 
 TEST_CASE("what a client gets is what the truth says, for every API, streamed and plain") {
     struct Case {
@@ -182,6 +135,27 @@ TEST_CASE("a chunk may come in pieces, an answer without framing") {
     CHECK(bare.body == whole.body);
 }
 
+TEST_CASE("who asks for it is told the hash of the body: ahead of a length, behind chunks") {
+    TestEngine engine;
+    const std::string ask = "x-request-id: me\r\nx-sim-digest: on\r\n";
+    constexpr std::string_view k_name = "x-sim-body-fnv1a64";
+    const Reply streamed = engine.ask(chat(ask));
+    CHECK(streamed.field("trailer") == k_name);
+    CHECK(streamed.trailers == concat(k_name, ": ", hex(fnv1a(streamed.body)), "\r\n"));
+    const Reply plain = engine.ask(chat(ask, k_plain));
+    CHECK(plain.field(k_name) == hex(fnv1a(plain.body)));
+    const Reply refused = engine.ask(chat(ask, "{"));
+    CHECK(refused.status == 400);
+    CHECK(refused.field(k_name) == hex(fnv1a(refused.body)));
+    const Reply bare = engine.ask(chat(ask + "x-sim-close: 1\r\n"));
+    CHECK(bare.head.find(k_name) == std::string::npos);
+    CHECK(bare.body == streamed.body);
+    const Reply unasked = engine.ask(chat("x-request-id: me\r\n"));
+    CHECK(unasked.trailers.empty());
+    CHECK(unasked.field("trailer").empty());
+    CHECK(unasked.body == streamed.body);
+}
+
 TEST_CASE("an HTTP/1.0 client gets a body that ends with the connection") {
     TestEngine engine;
     const Reply reply = engine.ask(
@@ -273,76 +247,4 @@ TEST_CASE("what is asked wrongly is answered in the words of the API") {
     CHECK(huge.body.find("maximum context length is 100 tokens") != std::string::npos);
     CHECK(engine.truth(3).outcome == "refused");
     CHECK(engine->counters().refused == 3);
-}
-
-TEST_CASE("pages") {
-    TestEngine engine;
-    CHECK(engine.ask(get("/health")).body.empty());
-    const auto models = boost::json::parse(engine.ask(get("/v1/models")).body);
-    CHECK(models.at("data").as_array()[0].at("id").as_string() == "sim-7b");
-    CHECK(engine.ask("HEAD /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-              .head.starts_with("HTTP/1.1 200"));
-
-    CHECK(engine.ask(chat("x-sim-usage: on\r\n")).whole);
-    engine.truth();
-    const std::string page = engine.ask(get("/metrics")).body;
-    CHECK(page.find("vllm:generation_tokens_total{engine=\"0\",model_name=\"sim-7b\"} 4\n") !=
-          std::string::npos);
-    CHECK(page.find("vllm:time_to_first_token_seconds_count{engine=\"0\",model_name=\"sim-7b\"} 1\n") !=
-          std::string::npos);
-    CHECK(page.find("vllm:inter_token_latency_seconds_count{engine=\"0\",model_name=\"sim-7b\"} 3\n") !=
-          std::string::npos);
-    CHECK(page.find("vllm:num_requests_running{engine=\"0\",model_name=\"sim-7b\"} 0\n") !=
-          std::string::npos);
-
-    const Reply truth = engine.ask(get("/sim/truth"));
-    CHECK(boost::json::parse(truth.body.substr(0, truth.body.find('\n'))).at("output_tokens").as_int64() ==
-          4);
-    const auto state = boost::json::parse(engine.ask(get("/sim/state")).body);
-    CHECK(state.at("complete").as_int64() == 1);
-}
-
-TEST_CASE("running and waiting requests show on the metrics page") {
-    Options options;
-    options.gpu.max_batch = 1;
-    TestEngine engine(options);
-    Client running(engine.port());
-    running.send(chat("x-sim-tokens: 20000\r\n"));
-    REQUIRE(running.read_until("data: "));
-    Client waiting(engine.port());
-    waiting.send(chat());
-    REQUIRE(waiting.read_until("\r\n\r\n"));  // its head comes at once, its tokens do not
-    const std::string page = engine.ask(get("/metrics")).body;
-    CHECK(page.find("vllm:num_requests_running{engine=\"0\",model_name=\"sim-7b\"} 1\n") !=
-          std::string::npos);
-    CHECK(page.find("vllm:num_requests_waiting{engine=\"0\",model_name=\"sim-7b\"} 1\n") !=
-          std::string::npos);
-    CHECK(page.find("vllm:kv_cache_usage_perc{engine=\"0\",model_name=\"sim-7b\"} 0.4") != std::string::npos);
-}
-
-TEST_CASE("raw bodies: known bytes, one chunk an event") {
-    TestEngine engine;
-    const Reply plain = engine.ask(get("/raw/chunked?n=3"));
-    CHECK(plain.chunks == std::vector<std::string>{"0000000000000000000\n", "0000000000000000001\n",
-                                                   "0000000000000000002\n"});
-    const Reply sse = engine.ask(get("/raw/chunked?n=2&type=sse&bytes=40&interval_ms=2"));
-    REQUIRE(sse.chunks.size() == 2);
-    CHECK(sse.chunks[1].size() == 40);
-    CHECK(sse.chunks[1].ends_with("1\n\n"));
-    CHECK(sse.field("content-type") == "text/event-stream");
-    const Truth truth = engine.truth(2);
-    CHECK(truth.events[1].at - truth.events[0].at >= 1ms);
-    const Reply lines = engine.ask(get("/raw/chunked?n=1&type=ndjson"));
-    CHECK(boost::json::parse(lines.body).at("k").as_string() == "00000000000");
-    CHECK(lines.body.size() == 20);
-}
-
-TEST_CASE("the sink tells what arrived, beyond any bound on bodies that are read") {
-    Options options = TestEngine::quick();
-    options.max_body = 1000;
-    TestEngine engine(options);
-    const std::string upload(3'000'000, 'u');
-    const auto told = boost::json::parse(engine.ask(post("/raw/sink", upload)).body);
-    CHECK(told.at("bytes").as_int64() == 3'000'000);
-    CHECK(std::stoull(std::string(told.at("fnv1a64").as_string()), nullptr, 16) == fnv1a(upload));
 }

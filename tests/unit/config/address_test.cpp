@@ -24,8 +24,8 @@ bool contains(const std::string& text, std::string_view part) {
 
 TEST_CASE("addresses to listen on") {
     CHECK(listen("0.0.0.0:8080") == Endpoint{"0.0.0.0", 8080, ""});
-    CHECK(listen("localhost:0") == Endpoint{"localhost", 0, ""});
-    CHECK(listen("noren_1.internal:65535") == Endpoint{"noren_1.internal", 65535, ""});
+    CHECK(listen("127.0.0.1:65535") == Endpoint{"127.0.0.1", 65535, ""});
+    CHECK(listen("0.0.0.0:0") == Endpoint{"0.0.0.0", 0, ""});
     CHECK(listen("[::]:9464") == Endpoint{"::", 9464, ""});
     CHECK(listen("[fe80::1%eth0]:80") == Endpoint{"fe80::1%eth0", 80, ""});
     CHECK(listen(":8080") == Endpoint{"", 8080, ""});
@@ -68,6 +68,19 @@ TEST_CASE("what is no address to listen on is refused with what would be one") {
     CHECK_FALSE(config::parse_listen("[::1\0]:80"s).endpoint);
     CHECK_FALSE(config::parse_listen("127.0.0.1\0:80"s).endpoint);
     CHECK_FALSE(config::parse_listen("unix:/a\nb").endpoint);
+}
+
+TEST_CASE("a name is no address to listen on, and the refusal says what to write instead") {
+    for (const auto& parse : {config::parse_listen, config::parse_listen_tcp}) {
+        for (const char* text : {"noren:8080", "noren_1.internal:65535", "a.b.:80", "0x7f000001:80"}) {
+            INFO(text);
+            CHECK_FALSE(parse(text).endpoint);
+            CHECK(contains(parse(text).expected, "IPv4:port, [IPv6]:port"));
+            CHECK(contains(parse(text).expected, "names are not looked up"));
+        }
+        CHECK_FALSE(parse("localhost:8080").endpoint);
+        CHECK(contains(parse("localhost:8080").expected, "127.0.0.1 or [::1] for localhost"));
+    }
 }
 
 TEST_CASE("a socket path is bounded by what the kernel takes") {

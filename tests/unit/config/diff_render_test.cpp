@@ -18,13 +18,14 @@ config::Config all_different() {
         "listen: ':1'\nworkers: 2\n"
         "upstream: {url: 'http://[::1]:3', idle_timeout: 0, health_path: '/a?b=c', health_interval: 1s, "
         "health_timeout: 1s}\n"
-        "admission: {max_concurrency: 4, max_queue: 0, queue_timeout: 1500ms, full_status: 503, gated_paths: "
-        "[]}\n"
+        "admission: {max_concurrency: 4, max_concurrency_file: /a/b, max_queue: 0, queue_timeout: 1500ms, "
+        "full_status: 503, gated_paths: []}\n"
         "downstream: {buffer: 20000, stall_timeout: 0, request_buffer: 1MiB, max_head: 9KiB, max_fields: 16, "
         "max_body: 0, max_connections: 1}\n"
         "timeouts: {head: 1h, body_idle: 0, keep_alive: 0, connect: 10ms, first_byte: 0, upstream_idle: 0, "
         "tunnel_idle: 0, total: 24h}\n"
-        "ops: {listen: '127.0.0.1:0'}\ncontrol: {socket: ''}\ndrain: {lame_duck: 0, timeout: 0}\n"
+        "ops: {listen: '127.0.0.1:0'}\ncontrol: {socket: ''}\nreload: {watch: poll}\n"
+        "drain: {lame_duck: 0, timeout: 0}\n"
         "log: {level: off, access: off}\n"
         "metrics: {max_models: 20, models: [plain, 'org/name:tag', '7', 'null', 'yes', ' space', '- x', 'a: "
         "b', "
@@ -78,7 +79,7 @@ TEST_CASE("the keys that need a restart") {
         if (change.restart_required) keys.push_back(change.key);
     }
     CHECK(keys == std::vector<std::string>{"listen", "workers", "upstream.url", "ops.listen",
-                                           "control.socket", "log.access"});
+                                           "control.socket", "reload.watch", "log.access"});
 }
 
 TEST_CASE("a live reload keeps what needs a restart and takes the rest") {
@@ -89,7 +90,7 @@ TEST_CASE("a live reload keeps what needs a restart and takes the rest") {
         CHECK_FALSE(change.restart_required);
     for (const auto& change : config::diff(live, wanted))
         CHECK(change.restart_required);
-    CHECK(config::diff(live, wanted).size() == 6);
+    CHECK(config::diff(live, wanted).size() == 7);
     CHECK(live.admission == wanted.admission);
     CHECK(live.upstream.url == running.upstream.url);
     CHECK(live.upstream.health_path == wanted.upstream.health_path);

@@ -104,7 +104,7 @@ TEST_CASE("all mistakes are told at once, in the order of the lines") {
                  "upstream:\n"
                  "  url: https://user:secret@engine\n") ==
         Lines{
-            "noren.yaml:1: listen: found 8080, expected host:port, [IPv6]:port, :port or unix:/path",
+            "noren.yaml:1: listen: found 8080, expected IPv4:port, [IPv6]:port, :port or unix:/path",
             "noren.yaml:3: admission.max_concurrency: found \"lots\", expected a whole number from 0 to "
             "1000000",
             "noren.yaml:5: admission.gated_paths: found \"bad\", expected a path that begins with /, where * "
@@ -290,6 +290,9 @@ TEST_CASE("noren does not listen twice on one address, nor talk to itself") {
     CHECK(first("listen: '127.0.0.1:8000'\n").starts_with("noren.yaml:1: listen"));
     CHECK(first("listen: '10.0.0.1:8000'\n") == "0 mistakes");
     CHECK(first("upstream: {url: 'http://localhost:8080'}\n").starts_with("noren.yaml:1: upstream.url"));
+    CHECK(first("listen: '127.0.0.1:80'\nupstream: {url: 'http://localhost'}\n")
+              .starts_with("noren.yaml:2: upstream.url"));
+    CHECK(first("listen: '10.0.0.1:80'\nupstream: {url: 'http://localhost'}\n") == "0 mistakes");
     CHECK(first("upstream: {url: 'http://engine:8080'}\n") == "0 mistakes");
     CHECK(first("upstream: {url: 'http://[::1]:9464'}\n").starts_with("noren.yaml:1: upstream.url"));
     CHECK(first("listen: 'unix:/a'\nupstream: {url: 'unix:/a'}\n").starts_with("noren.yaml:2: upstream.url"));

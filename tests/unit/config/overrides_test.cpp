@@ -104,7 +104,7 @@ TEST_CASE("an override is named as it was given, with the same rules as the file
             "NOREN_QUEUE_TIMEOUT: admission.queue_timeout: found 30 without a unit, expected a duration from "
             "0 to "
             "24h (units ms, s, m, h)",
-            "--listen: listen: found empty text, expected host:port, [IPv6]:port, :port or unix:/path",
+            "--listen: listen: found empty text, expected IPv4:port, [IPv6]:port, :port or unix:/path",
             "--max-concurrency: admission.max_concurrency: found \"lots\", expected a whole number from 0 to "
             "1000000"});
 }
@@ -131,6 +131,35 @@ TEST_CASE("a contradiction counts only between the values in force, and is told 
                 "expected a wait no longer than the whole exchange may take"});
     sources.flags.queue_timeout = "5s";
     CHECK(config::load(sources, "timeouts: {total: 10s}\n").ok());
+}
+
+TEST_CASE("the limit file beats every other source of the limit") {
+    const TempDir dir;
+    const std::string path = (dir / "max-concurrency").string();
+    config::Sources sources;
+    sources.flags.config = "noren.yaml";
+    sources.flags.max_concurrency = "7";
+    const std::string text = "admission: {max_concurrency: 5, max_concurrency_file: " + path + "}\n";
+    const auto limit = [&] { return config::load(sources, text).config->admission.max_concurrency; };
+
+    CHECK(limit() == 7);  // no such file
+    for (const char* blank : {"", "\n", " \t\r\n"}) {
+        write_file(path, blank);
+        CHECK(limit() == 7);
+    }
+    for (const char* content : {"48", "48\n", "  48 \r\n"}) {
+        write_file(path, content);
+        CHECK(limit() == 48);
+        CHECK(config::load(sources, text).limit_text == content);
+        CHECK(config::load(sources, text).origins.at("admission.max_concurrency").source == path);
+    }
+    for (const auto& [content, found] :
+         {std::pair{"many", "\"many\""}, {"48 49", "\"48 49\""}, {"1000001", "1000001"}}) {
+        write_file(path, content);
+        CHECK(lines(config::load(sources, text)) ==
+              Lines{path + ": admission.max_concurrency: found " + found +
+                    ", expected a whole number from 0 to 1000000"});
+    }
 }
 
 TEST_CASE("a file that cannot be read makes up no contradiction") {
@@ -175,4 +204,21 @@ TEST_CASE("flag, variable and key of an override belong together") {
         CHECK_FALSE(name.help.empty());
     }
     CHECK(config::override_names().size() == 9);
+}
+
+TEST_CASE("the control socket is found in a file with mistakes elsewhere") {
+    const noren::test::TempDir dir;
+    config::Sources sources;
+    CHECK(config::control_socket(sources) == "/run/noren/control.sock");
+    sources.flags.config = (dir / "noren.yaml").string();
+    CHECK(config::control_socket(sources) == "/run/noren/control.sock");
+    const auto in_file = [&](std::string_view text) {
+        noren::test::write_file(dir / "noren.yaml", text);
+        return config::control_socket(sources);
+    };
+    CHECK(in_file("control: {socket: /a.sock}\n") == "/a.sock");
+    CHECK(in_file("admision: {}\ncontrol: {socket: /a.sock}\nworkers: many\n") == "/a.sock");
+    CHECK(in_file("control: {socket: ''}\n").empty());
+    CHECK(in_file("control: {socket: a.sock}\n") == "/run/noren/control.sock");
+    CHECK(in_file("control: {socket\n") == "/run/noren/control.sock");
 }

@@ -315,6 +315,16 @@ TEST_CASE("without inotify the watcher works by being asked") {
     CHECK(watcher.changed_content() == std::nullopt);
 }
 
+TEST_CASE("a watcher that is told to do without inotify does") {
+    const TempDir dir;
+    write_file(dir / "noren.yaml", "one");
+    config::FileWatcher watcher((dir / "noren.yaml").string(), "one", config::FileWatcher::Events::none);
+    CHECK(watcher.fd() == -1);
+    write_file(dir / "noren.yaml", "two");
+    CHECK_FALSE(watcher.drain_events());
+    CHECK(watcher.changed_content() == "two");
+}
+
 TEST_CASE("two hundred changes of each kind are all seen") {
     const TempDir dir;
     ConfigMapVolume volume(dir / "map", "start");

@@ -30,6 +30,7 @@ struct Instance {
               [this](std::string_view command) {
                   commands.emplace_back(command);
                   if (command == "throw") throw std::runtime_error("went wrong");
+                  if (command == "no text") throw std::runtime_error("at \xff");
                   return "{\"ok\":true,\"did\":\"" + std::string(command) + "\"}";
               },
               patience) {
@@ -107,6 +108,7 @@ TEST_CASE("a command that fails says so and the socket goes on") {
     TempDir dir;
     Instance noren((dir / "control.sock").string());
     CHECK(noren.say("{\"command\":\"throw\"}\n") == "{\"ok\":false,\"message\":\"went wrong\"}\n");
+    CHECK(noren.say("{\"command\":\"no text\"}\n") == "{\"ok\":false,\"message\":\"at \xef\xbf\xbd\"}\n");
     CHECK(noren.say("{\"command\":\"x\"}\n") == "{\"ok\":true,\"did\":\"x\"}\n");
 }
 
@@ -184,7 +186,7 @@ TEST_CASE("a file that is no socket is never replaced") {
     TempDir dir;
     const auto path = dir / "noren.yaml";
     test::write_file(path, "listen: :8080\n");
-    CHECK_THROWS_WITH(Instance(path.string()), Catch::Contains("in use"));
+    CHECK_THROWS_WITH(Instance(path.string()), Catch::Contains("something that is no socket is there"));
     CHECK(std::filesystem::file_size(path) == 14);
 }
 

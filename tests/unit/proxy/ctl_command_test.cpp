@@ -226,6 +226,19 @@ TEST_CASE("the table says what is wrong") {
     }
 }
 
+TEST_CASE("a limit set by hand is told beside the configured one") {
+    Status s = busy_status();
+    s.concurrency_limit = 48;
+    s.configured_limit = 64;
+    s.limit_overridden = true;
+    CHECK(table_of(s).find("\nrunning     5 of 48 (until the next reload; configured: 64)\n") !=
+          std::string::npos);
+    s.concurrency_limit = 0;
+    CHECK(table_of(s).find("\nrunning     5 of any number (until the next") != std::string::npos);
+    s.limit_overridden = false;
+    CHECK(table_of(s).find("\nrunning     5 of any number\n") != std::string::npos);
+}
+
 TEST_CASE("the time since the start is told in two units") {
     const auto first_line = [](double seconds) {
         Status s = busy_status();
@@ -256,6 +269,8 @@ TEST_CASE("the status as JSON holds every figure") {
     Status s = busy_status();
     s.engine_error = "slow";
     s.restart_required = {"listen"};
+    s.configured_limit = 96;
+    s.limit_overridden = true;
     const auto json = boost::json::parse(to_json(s));
     CHECK(json.at_pointer("/version") == "1.2.3");
     CHECK(json.at_pointer("/revision") == "abcdef");
@@ -278,11 +293,31 @@ TEST_CASE("the status as JSON holds every figure") {
     CHECK(json.at_pointer("/admission/waiting") == 3);
     CHECK(json.at_pointer("/inflight") == 8);
     CHECK(json.at_pointer("/awaiting_first_token") == 4);
+    CHECK(json.at_pointer("/admission/configured_limit") == 96);
+    CHECK(json.at_pointer("/admission/limit_overridden") == true);
     CHECK(json.at_pointer("/config/file") == "/etc/noren/noren.yaml");
     CHECK(json.at_pointer("/config/last_reload_ok") == true);
     CHECK(json.at_pointer("/config/last_reload_errors").as_array().empty());
     CHECK(json.at_pointer("/config/restart_required/0") == "listen");
     CHECK(to_json(s).find('\n') == std::string::npos);
+}
+
+TEST_CASE("the status is valid JSON whatever bytes a file name or an engine holds") {
+    Status s = busy_status();
+    s.config_file = "/etc/caf\xe9.yaml";
+    s.engine = "unix:/run/\xc3";
+    s.engine_error = "\xf0\x9f";
+    s.listen = "unix:/\xff";
+    s.last_reload_errors = {"/etc/caf\xe9.yaml:3: a: found \"\n\", expected c"};
+    boost::system::error_code error;
+    const auto json = boost::json::parse(to_json(s), error);
+    REQUIRE_FALSE(error);
+    CHECK(json.at_pointer("/config/file") == "/etc/caf\xef\xbf\xbd.yaml");
+    CHECK(json.at_pointer("/engine/address") == "unix:/run/\xef\xbf\xbd");
+    CHECK(json.at_pointer("/engine/last_error") == "\xef\xbf\xbd");
+    CHECK(json.at_pointer("/listen") == "unix:/\xef\xbf\xbd");
+    CHECK(json.at_pointer("/config/last_reload_errors/0") ==
+          "/etc/caf\xef\xbf\xbd.yaml:3: a: found \"\n\", expected c");
 }
 
 }  // namespace noren::proxy

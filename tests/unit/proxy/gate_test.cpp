@@ -22,10 +22,18 @@ namespace {
 using State = Ticket::State;
 using Entry = Gate::Entry;
 
-std::unique_ptr<Ticket> ticket(Gate& gate, std::vector<int>* woken = nullptr, int name = 0) {
-    return std::make_unique<Ticket>(gate, [woken, name] {
+/// Writes its name down when it is told.
+struct Named final : net::Notifiable {
+    Named(std::vector<int>* w, int n) : woken(w), name(n) {}
+    void post() noexcept override {
         if (woken) woken->push_back(name);
-    });
+    }
+    std::vector<int>* woken;
+    int name;
+};
+
+std::unique_ptr<Ticket> ticket(Gate& gate, std::vector<int>* woken = nullptr, int name = 0) {
+    return std::make_unique<Ticket>(gate, std::make_shared<Named>(woken, name));
 }
 
 }  // namespace
@@ -282,12 +290,12 @@ TEST_CASE("the gate decides as the naive model does, over random histories") {
 namespace {
 
 /// Wakes one client thread; shared with the gate's notification, which may outlive the ticket.
-struct Bell {
+struct Bell final : net::Notifiable {
     std::mutex mutex;
     std::condition_variable rang;
     bool ringing = false;
 
-    void ring() {
+    void post() noexcept override {
         const std::lock_guard lock(mutex);
         ringing = true;
         rang.notify_one();
@@ -315,7 +323,7 @@ struct Crowd {
 
     void one_arrival(std::mt19937& random) {
         auto bell = std::make_shared<Bell>();
-        Ticket mine(gate, [bell] { bell->ring(); });
+        Ticket mine(gate, bell);
         const Entry entry = gate.enter(mine);
         if (entry == Entry::full) {
             ++full;
@@ -398,7 +406,7 @@ TEST_CASE("over all threads, grants come in the order of arrival") {
         threads.emplace_back([&] {
             for (int i = 0; i < 20'000; ++i) {
                 auto bell = std::make_shared<Bell>();
-                Ticket mine(gate, [bell] { bell->ring(); });
+                Ticket mine(gate, bell);
                 std::uint64_t number = 0;
                 Entry entry;
                 {

@@ -272,7 +272,7 @@ TEST_CASE("a socket says what it can do now, and wakes when that changes") {
     Loop loop;
     Wakeup wakeup(loop);
     Pair pair;
-    Socket socket(loop, pair.ends[0]);
+    Socket socket(loop, Descriptor(pair.ends[0]));
     socket.wake(wakeup.waker());
     std::array<char, 16> buffer{};
     int woken = 0;
@@ -323,7 +323,7 @@ TEST_CASE("connecting tells how it ended") {
     Socket socket(loop, endpoint_of(listener.port()), wakeup.waker());
     REQUIRE(runs_until(loop, [&] { return socket.connect_result().has_value(); }));
     CHECK(socket.connect_result() == 0);
-    ::close(listener.take(0));
+    listener.take(0).close();
     Socket refused(loop, endpoint_of(listener.port()), wakeup.waker());
     REQUIRE(runs_until(loop, [&] { return refused.connect_result().has_value(); }));
     CHECK(refused.connect_result() == ECONNREFUSED);
@@ -335,10 +335,11 @@ TEST_CASE("an acceptor takes every connection; without descriptors it lets go of
     ListenerSet listener({"127.0.0.1", 0, {}}, 1);
     const Endpoint endpoint(
         boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), listener.port()));
-    std::vector<int> accepted;
+    std::vector<Descriptor> accepted;
     int shed = 0;
     Acceptor acceptor(loop, listener.take(0),
-                      {[&](int descriptor) { accepted.push_back(descriptor); }, [&] { ++shed; }});
+                      {[&](Descriptor client) { accepted.push_back(std::move(client)); },
+                       [&](std::string_view) { ++shed; }});
     std::vector<Socket> clients;
     for (int i = 0; i < 50; ++i)
         clients.emplace_back(loop, endpoint, wakeup.waker());
@@ -360,8 +361,6 @@ TEST_CASE("an acceptor takes every connection; without descriptors it lets go of
 
     clients.emplace_back(loop, endpoint, wakeup.waker());  // and it goes on as before
     CHECK(runs_until(loop, [&] { return accepted.size() == 51; }));
-    for (const int descriptor : accepted)
-        ::close(descriptor);
 }
 
 }  // namespace noren::proxy::net

@@ -10,6 +10,7 @@ namespace {
 
 struct Process {
     bool ready = true, draining = false, drained = true;
+    std::string complaint;
     OpsHooks hooks() {
         return {[] { return std::string("noren_up 1\n"); },
                 [] { return std::string("{\"s\":1}"); },
@@ -17,7 +18,8 @@ struct Process {
                 [this] { return ready; },
                 [] { return std::string("{\"because\":[]}"); },
                 [this] { return drained; },
-                [this] { return draining; }};
+                [this] { return draining; },
+                [this] { return complaint; }};
     }
 };
 
@@ -71,6 +73,14 @@ TEST_CASE("not ready is a 503 that still says why") {
     const OpsPage page = page_at(process.hooks(), "/-/ready");
     CHECK(page.status == 503);
     CHECK(page.body == "{\"because\":[]}\n");
+}
+
+TEST_CASE("not healthy is a 503 that says what is wrong") {
+    Process process;
+    process.complaint = "worker 1 has not turned for 15 s";
+    const OpsPage page = page_at(process.hooks(), "/-/healthy");
+    CHECK(page.status == 503);
+    CHECK(page.body == "worker 1 has not turned for 15 s\n");
 }
 
 TEST_CASE("a drain that is not over is never called drained") {

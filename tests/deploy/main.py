@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""main.py [--update] [BIN_DIR]: the checks of tests/deploy.sh, which finds the tools."""
+import glob
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+import policies
+import renders
+from renders import GOLDEN, TOP, objects, run
+
+sys.path.insert(0, os.path.join(TOP, "deploy"))
+import preflight  # noqa: E402
+
+BIN = next((one for one in sys.argv[1:] if not one.startswith("--")), os.path.join(TOP, "build/release/bin"))
+KUBECTL, HELM = os.environ.get("KUBECTL"), os.environ.get("HELM")
+SCHEMAS, TYPES = os.environ.get("SCHEMAS"), os.environ.get("TYPES")
+NATIVE_VERSIONS, CLASSIC_VERSIONS = ("1.29", "1.33", "1.37"), ("1.26", "1.28")
+
+results = {"passed": 0, "failed": 0, "skipped": 0}
+
+
+def check(what, faults, detail=""):
+    faults = list(faults)
+    results["failed" if faults else "passed"] += 1
+    print(f"{'FAIL' if faults else 'ok  '}  {what}{': ' + detail if detail and not faults else ''}", flush=True)
+    for fault in faults[:12]:
+        print(f"        {fault}")
+
+
+def skip(what, why):
+    results["skipped"] += 1
+    print(f"SKIPPED  {what}: {why}")
+
+
+def fails(command, **more):
+    """The output of a command that should have gone well, in lines."""
+    done = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False, **more)
+    return (done.stdout + done.stderr).splitlines() if done.returncode else []
+
+
+def tracked(*patterns):
+    return run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]).split()
+
+
+# --- lint
+
+def lint():
+    if shutil.which("yamllint"):
+        check("yamllint", fails(["yamllint", "-s", "-c", "tests/deploy/yamllint.yaml", "."]))
+    else:
+        skip("yamllint", "not installed")
+    scripts = [one for one in tracked("*.sh", ".ci/run") if os.path.exists(os.path.join(TOP, one))]
+    if shutil.which("shellcheck"):
+        check("shellcheck", fails(["shellcheck", "-x", *scripts]), f"{len(scripts)} scripts")
+    else:
+        skip("shellcheck", "not installed")
+    for files in (["docker/compose.yaml"], ["docker/compose.yaml", "docker/compose.vllm.yaml"]):
+        what = f"docker-compose config {files[-1]}"
+        if shutil.which("docker-compose"):
+            check(what, fails(["docker-compose", *(part for file in files for part in ("-f", file)), "config", "-q"]))
+        else:
+            skip(what, "not installed")
+    if shutil.which("promtool"):
+        check("promtool check config of the compose demo",
+              fails(["promtool", "check", "config", "--syntax-only", "docker/compose/prometheus.yaml"]))
+    else:
+        skip("promtool check config of the compose demo", "not installed")
+
+
+# --- renders
+
+def compare_with_golden(name, text):
+    path = os.path.join(TOP, GOLDEN, name + ".yaml")
+    if "--update" in sys.argv:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as fresh:
+        fresh.write(text)
+        fresh.flush()
+        check(f"{name} renders as in {GOLDEN}", fails(["diff", "-u", path, fresh.name]))
+
+
+def render_all():
+    if KUBECTL:
+        for name, folder in renders.KUSTOMIZE.items():
+            compare_with_golden(name, renders.kustomize(folder))
+    else:
+        skip("kustomize renders", "no kubectl here, and none could be fetched")
+    if not HELM:
+        skip("Helm renders", "no helm here, and none could be fetched")
+        return
+    check("helm lint --strict", fails([HELM, "lint", "--strict", renders.CHART]))
+    for name, settings in renders.HELM.items():
+        compare_with_golden(name, renders.helm(*settings))
+    check("Helm renders the same twice", [] if renders.helm() == renders.helm() else ["it does not"])
+    for setting, expected in renders.REFUSED.items():
+        try:
+            renders.helm(setting)
+            faults = ["it was accepted"]
+        except RuntimeError as refusal:
+            faults = [] if expected in str(refusal) else [str(refusal)]
+        check(f"Helm refuses {setting}", faults)
+    with tempfile.TemporaryDirectory() as folder:
+        check("helm package", fails([HELM, "package", renders.CHART, "-d", folder]))
+
+
+def all_renders():
+    return {name: objects(renders.golden(name)) for name in (*renders.KUSTOMIZE, *renders.HELM)}
+
+
+# --- what the renders say
+
+def only_the_engine_changes(rendered):
+    """Putting noren in changes one Deployment and adds objects; what was there stays byte for byte."""
+    before = {(one["kind"], one["metadata"]["name"]): one for one in rendered["vllm-bare"]}
+    after = {(one["kind"], one["metadata"]["name"]): one for one in rendered["vllm"]}
+    changed = [key for key in before if before[key] != after.get(key)]
+    check("the component changes the engine's Deployment alone", [] if changed == [("Deployment", "vllm")] else changed)
+    untouched = [one for one in rendered["production-stack"] if one["metadata"]["name"] != "stack-qwen3-deployment-vllm"]
+    with open(os.path.join(TOP, "tests/deploy/fixtures/production-stack/stack.yaml"), encoding="utf-8") as file:
+        fixture = objects(file.read())
+    check("router and Service of production-stack stay as they are",
+          [one["metadata"]["name"] for one in fixture[1:] if one not in untouched])
+    spec = after[("Deployment", "vllm")]["spec"]["template"]["spec"]
+    check("noren comes first", [] if spec["initContainers"][0]["name"] == "noren" else ["it does not"])
+
+
+def one_truth(rendered):
+    places = {name: list(policies.find_containers(things)) for name, things in rendered.items()}
+    for path in sorted(glob.glob(os.path.join(TOP, "deploy/stacks/**/*.yaml"), recursive=True)):
+        with open(path, encoding="utf-8") as file:
+            found = list(policies.find_containers(list(yaml.safe_load_all(file))))
+        if found:
+            places[os.path.relpath(path, TOP)] = found
+    truth = policies.same_truth(places["vllm"][0])
+    copies = [(name, one) for name, found in places.items() for one in found]
+    check("Helm, kustomize and every stack have the same sidecar",
+          [name for name, one in copies if policies.same_truth(one) != truth], f"{len(copies)} copies in {len(places) - 1} places")
+    check("... natively or classic, never both ways", [
+        name for name, one in copies if (one.get("restartPolicy") == "Always") == ("classic" in name)])
+    check("... hardened, with its probes and mounts", [
+        f"{name}: {fault}" for name, one in copies for fault in policies.container_faults(one)])
+    check("... and the same engine hook", sorted({
+        name for name, found in rendered.items() for spec in templates(found) if hook(spec) != hook(next(templates(rendered["vllm"])))}))
+    configs = {name: one["data"]["noren.yaml"] for name, things in rendered.items() for one in things if one["kind"] == "ConfigMap"}
+    check("... and the same config", [name for name, text in configs.items()
+                                      if name != "vllm-overlay" and yaml.safe_load(text) != yaml.safe_load(configs["vllm"])])
+    noren = os.path.join(BIN, "noren")
+    if not os.path.exists(noren):
+        skip("noren check of every rendered config", f"{noren} is not built")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        faults = []
+        for name, text in configs.items():
+            path = os.path.join(folder, name + ".yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            faults += fails([noren, "check", path])
+        check("noren check of every rendered config", faults)
+
+
+def templates(things):
+    for one in things:
+        for _, spec in preflight.pod_templates(one):
+            if preflight.find_noren(spec)[1]:
+                yield spec
+
+
+def hook(spec):
+    return next(one for one in spec["containers"] if one["name"] != "noren")["lifecycle"]
+
+
+def no_complaints(rendered):
+    for name in rendered:
+        if name != "vllm-bare":
+            check(f"preflight of {name}", [line for line in fails(["python3", "deploy/preflight.py", f"{GOLDEN}/{name}.yaml"])])
+    check("every object keeps the rules", [
+        f"{name}: {one['kind']}/{one['metadata']['name']}: {fault}"
+        for name, things in [*rendered.items(), *((path, [one]) for path, one in renders.files_with_objects())]
+        for one in things for fault in policies.object_faults(one)])
+
+
+def preflight_complains(rendered):
+    def mutate(what, change, expected):
+        things = json.loads(json.dumps(rendered["vllm"]))
+        template = next(one for one in things if one["kind"] == "Deployment")["spec"]["template"]["spec"]
+        change(template["initContainers"][0], template["containers"][0], template)
+        config_maps = {one["metadata"]["name"]: one["data"] for one in things if one["kind"] == "ConfigMap"}
+        said = list(preflight.complaints(template, config_maps))
+        check(f"preflight complains of {what}", [] if any(expected in one for one in said) else said or ["it does not"])
+
+    mutate("a grace period too short", lambda n, e, t: t.update(terminationGracePeriodSeconds=60), "take 175")
+    mutate("no hook on noren", lambda n, e, t: n.pop("lifecycle"), "no preStop hook `noren ctl drain`")
+    mutate("no hook on the engine", lambda n, e, t: e.pop("lifecycle"), "will cut every stream")
+    mutate("no begin_within", lambda n, e, t: e["lifecycle"]["preStop"]["httpGet"].update(path="/-/drain-wait"), "begin_within")
+    mutate("an ordinary init container", lambda n, e, t: n.pop("restartPolicy"), "restartPolicy: Always")
+    mutate("a startup probe on the engine", lambda n, e, t: n["startupProbe"]["httpGet"].update(path="/-/ready"), "must be /-/healthy")
+    mutate("the engine's own port", lambda n, e, t: n["env"][2].update(value="http://127.0.0.1:8000"), "where it also looks")
+    mutate("another port than clients know", lambda n, e, t: n["env"][1].update(value=":9000"), "noren listens on 9000")
+    mutate("a hasty liveness probe", lambda n, e, t: e["livenessProbe"].update(periodSeconds=5, failureThreshold=2), "gives up after 10 s")
+    mutate("no control socket", lambda n, e, t: n["volumeMounts"].pop(2), "nothing is mounted at /run/noren")
+    mutate("subPath", lambda n, e, t: n["volumeMounts"][0].update(subPath="noren.yaml"), "subPath")
+
+
+# --- schemas
+
+def schemas(rendered):
+    if not SCHEMAS:
+        skip("schemas of the Kubernetes versions", "kubernetes-validate could not be fetched")
+        return
+    sys.path.insert(0, SCHEMAS)
+    import kubernetes_validate
+    core = [(name, one) for name, things in rendered.items() for one in things if one["apiVersion"] in CORE]
+    core += [(path, one) for path, one in renders.files_with_objects() if one["apiVersion"] in CORE]
+
+    def faults(version, chosen):
+        for name, one in chosen:
+            try:
+                kubernetes_validate.validate(one, version, strict=True)
+            except kubernetes_validate.ValidationError as error:
+                yield f"{name}: {one['kind']}/{one['metadata']['name']}: {error.message}"
+
+    for version in NATIVE_VERSIONS:
+        check(f"Kubernetes {version} knows every field", faults(version, core), f"{len(core)} objects")
+    classic = [(name, one) for name, one in core if "classic" in name]
+    for version in CLASSIC_VERSIONS:
+        check(f"Kubernetes {version} knows every field of the classic layout", faults(version, classic), f"{len(classic)} objects")
+    native = [(name, one) for name, one in core if name == "vllm" and one["kind"] == "Deployment"]
+    check("Kubernetes 1.27 does not know native sidecars", [] if list(faults("1.27", native)) else ["it accepts them"])
+
+
+CORE = ("v1", "apps/v1", "policy/v1", "networking.k8s.io/v1", "autoscaling/v2")
+
+
+def round_trips():
+    """kubectl decodes into Go types: a field it does not know is gone afterwards."""
+    # Some installations bring a kubectl of every minor beside the one on the path.
+    binaries = KUBECTL and sorted(glob.glob(os.path.realpath(KUBECTL) + ".1.*")) or [one for one in [KUBECTL] if one]
+    if not binaries:
+        skip("typed round trip", "no kubectl")
+    for binary in binaries:
+        version = json.loads(run([binary, "version", "--client", "-o", "json"]))["clientVersion"]
+        minor = int("".join(filter(str.isdigit, version["minor"])))
+        name = "vllm" if minor >= 29 else "vllm-classic"
+        deployment = next(one for one in objects(renders.golden(name)) if one["kind"] == "Deployment")
+        back = json.loads(run([binary, "set", "env", "--local", "-f", "-", "NOREN_ROUND_TRIP=1", "-o", "json"],
+                              input=yaml.safe_dump(deployment)))
+        check(f"kubectl 1.{minor} keeps every field of {name}", sorted(paths(deployment) - paths(back)))
+
+
+def paths(thing, where=""):
+    if isinstance(thing, dict):
+        return {where}.union(*(paths(value, f"{where}.{key}") for key, value in thing.items()))
+    if isinstance(thing, list):
+        return {where}.union(*(paths(value, f"{where}[{index}]") for index, value in enumerate(thing)))
+    return {where}
+
+
+def custom_resources(rendered):
+    """PodMonitor, ServiceMonitor and ScaledObject as literals of their TypeScript types: unknown fields are errors."""
+    if not TYPES:
+        skip("types of PodMonitor, ServiceMonitor and ScaledObject", "npm could not fetch them")
+        return
+    packages = {"monitoring.coreos.com/v1": "prometheus-operator", "keda.sh/v1alpha1": "keda"}
+    found = [one for things in rendered.values() for one in things] + [one for _, one in renders.files_with_objects()]
+    chosen = [one for one in found if one["apiVersion"] in packages]
+    source = ""
+    for index, one in enumerate(chosen):
+        module = f"@kubernetes-models/{packages[one['apiVersion']]}/{one['apiVersion']}/{one['kind']}"
+        source += f'import {{ I{one["kind"]} as T{index} }} from "{module}";\nexport const v{index}: T{index} = {json.dumps(one)};\n'
+    path = os.path.join(TYPES, "manifests.ts")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source)
+    compiler = [os.path.join(TYPES, "node_modules/.bin/tsc"), "--noEmit", "--strict", "--skipLibCheck"]
+    check("custom resources fit their types", fails([*compiler, path]), f"{len(chosen)} objects")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source.replace('"podMetricsEndpoints"', '"podMetricsEndpoint"'))
+    check("... and a wrong field would be noticed", [] if fails([*compiler, path]) else ["it is not"])
+
+
+def main():
+    lint()
+    render_all()
+    rendered = all_renders()
+    only_the_engine_changes(rendered)
+    one_truth(rendered)
+    no_complaints(rendered)
+    preflight_complains(rendered)
+    schemas(rendered)
+    round_trips()
+    custom_resources(rendered)
+    print(f"{results['passed']} passed, {results['failed']} failed, {results['skipped']} skipped")
+    return 1 if results["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""process.py BIN_DIR: noren as a process: its standard descriptors closed, stuck or without a reader, its command line, the
+addresses it listens on, and the hook that holds an engine until a drain is over. Ends with "N passed, N failed"."""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from support.harness import Stack, free_port, is_listening, wait_for  # noqa: E402
+
+RESULTS = []
+
+
+def check(what, good, detail=""):
+    RESULTS.append(bool(good))
+    print(("ok   " if good else "FAIL ") + what, detail, flush=True)
+
+
+def noren(options, *arguments, **popen):
+    return subprocess.run([os.path.join(options.bin, "noren"), *arguments], capture_output=True, text=True, timeout=30,
+                          check=False, **popen)
+
+
+class Options:
+    def __init__(self, bin_dir):
+        self.bin = bin_dir
+
+
+def ask(stack, path="/v1/models"):
+    with urllib.request.urlopen(f"http://127.0.0.1:{stack.port}{path}", timeout=20) as answer:
+        return answer.status
+
+
+def load(stack, requests):
+    """Whether so many streamed requests came back whole."""
+    command = [os.path.join(stack.bin, "noren-load"), "--url", f"http://127.0.0.1:{stack.port}", "-c", "32", "-n", str(requests),
+               "--max-tokens", "1", "--json"]
+    run = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=300, check=False).stdout)["runs"][0]
+    return run["ok"] == requests
+
+
+def ends(process, what):
+    """SIGTERM is enough, however its output stands. The bound tells "some seconds" from "never"."""
+    start = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    try:
+        status = process.wait(40)
+    except subprocess.TimeoutExpired:
+        status = "it did not end"
+    check(f"{what}: SIGTERM ends it", status == 0, f"status {status} after {time.monotonic() - start:.1f} s")
+
+
+TO_STDOUT = "log: {access: stdout}\ndrain: {lame_duck: 0}\nadmission: {max_concurrency: 64}\n"
+
+
+def output_stack(options, **popen):
+    stack = Stack(options.bin, sim_args=["--ttft", "0", "--tps", "0"], **popen)
+    with open(stack.config_file, "w", encoding="utf-8") as file:
+        file.write(f"control: {{socket: {stack.control}}}\n{TO_STDOUT}")
+    return stack
+
+
+def closed_descriptors(options):
+    for closed in ([1], [2], [0, 1, 2]):
+        name = f"started with descriptors {closed} closed"
+        with output_stack(options, close_fds=True, preexec_fn=lambda fds=closed: [os.close(fd) for fd in fds]) as stack:
+            check(f"{name}: requests are served", load(stack, 300))
+            if 1 in closed:
+                lost = stack.metrics()["noren_log_lines_dropped_total"]
+                check(f"{name}: every access line counts as lost", lost >= 300, f"{lost:.0f} lost")
+            ends(stack.noren, name)
+
+
+def reader_gone(options):
+    reader, writer = os.pipe()
+    with output_stack(options, stdout=writer, stderr=writer) as stack:
+        os.close(writer)
+        os.close(reader)
+        check("nobody reads stdout and stderr any more: requests are served", load(stack, 300))
+        wait_for("lost lines", lambda: stack.metrics()["noren_log_lines_dropped_total"] >= 300)
+        check("... and the lines are counted as lost", True)
+        before = stack.metrics()["noren_config_reloads_total{result=\"ok\"}"]
+        stack.noren.send_signal(signal.SIGHUP)  # which writes an event
+        wait_for("a reload", lambda: stack.metrics()["noren_config_reloads_total{result=\"ok\"}"] == before + 1)
+        check("... and a reload goes on as ever", True)
+        ends(stack.noren, "nobody reads")
+
+
+def reader_stuck(options):
+    reader, writer = os.pipe()
+    with output_stack(options, stdout=writer, stderr=writer) as stack:
+        os.close(writer)
+        check("a reader that does not read: 20000 requests are served", load(stack, 20000))
+        lost = stack.metrics()["noren_log_lines_dropped_total"]
+        check("... what does not fit into the queue is counted as lost", lost > 0, f"{lost:.0f} lost")
+
+        lines = []
+
+        def read():
+            with os.fdopen(os.dup(reader), encoding="utf-8") as file:
+                lines.extend(file)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        urllib.request.urlopen(urllib.request.Request(
+            f"http://127.0.0.1:{stack.port}/v1/models", headers={"x-request-id": "after-the-jam"}), timeout=20).read()
+        wait_for("the log to go on", lambda: any('"after-the-jam"' in line for line in lines[-50:]))
+        check("... and once it reads again the log goes on", True)
+        ends(stack.noren, "read again")
+        thread.join(20)
+        check("... in whole lines", all(json.loads(line) for line in lines), f"{len(lines)} lines")
+    os.close(reader)
+
+    reader, writer = os.pipe()
+    with output_stack(options, stdout=writer, stderr=writer) as stack:
+        os.close(writer)
+        check("stuck to the end: requests are served", load(stack, 1000))
+        ends(stack.noren, "stuck to the end")
+    os.close(reader)
+
+
+def ctl_forms(options):
+    with Stack(options.bin) as stack:
+        file, socket_path = stack.config_file, stack.control
+        for arguments in (["ctl", "status", "--config", file], ["ctl", "--config", file, "status"],
+                          ["--config", file, "ctl", "status"], ["ctl", "status", "--socket", socket_path],
+                          ["ctl", "--socket", socket_path, "status"], ["ctl", "status", "--socket", socket_path, "--json"],
+                          ["ctl", "--json", "status", "--config", file]):
+            said = noren(options, *arguments)
+            check("noren " + " ".join(os.path.basename(a) for a in arguments),
+                  said.returncode == 0 and ("running" in said.stdout), said.stderr.strip())
+        said = noren(options, "ctl", "status", env={**os.environ, "NOREN_CONFIG": file})
+        check("NOREN_CONFIG leads ctl to the socket too", said.returncode == 0, said.stderr.strip())
+        with open(file, "a", encoding="utf-8") as broken:
+            broken.write("admision: {}\n")
+        said = noren(options, "ctl", "reload", "--config", file)
+        check("a file with a mistake still says where the running noren listens", said.returncode == 1 and "admision" in said.stderr,
+              said.stderr.strip())
+        check("an unknown command is wrong usage", noren(options, "ctl", "explode", "--config", file).returncode == 2)
+
+
+def odd_config_path(options):
+    with Stack(options.bin, config_name=os.fsdecode(b"caf\xe9.yaml")) as stack:
+        status = json.loads(stack.get("/-/status"))  # get() decodes strictly
+        check("a config path that is not UTF-8: the status is valid JSON", status["config"]["file"].endswith("/caf\ufffd.yaml"),
+              ascii(status["config"]["file"]))
+        said = stack.ctl("status")
+        check("... and noren ctl status shows it", said.returncode == 0 and "caf\ufffd.yaml" in said.stdout, said.stderr)
+        with open(stack.config_file, "a", encoding="utf-8") as file:
+            file.write("admision: {}\n")
+        said = stack.ctl("reload")
+        check("... and a mistake in it is told with it", said.returncode == 1 and "caf\ufffd.yaml" in said.stderr, said.stderr)
+
+
+def starts(options, file, folder):
+    """Whether noren serves with this file; else its exit status."""
+    with open(os.path.join(folder, "noren.log"), "ab") as log:
+        process = subprocess.Popen([os.path.join(options.bin, "noren"), "--config", file], stdout=log, stderr=subprocess.PIPE,
+                                   text=True)
+    try:
+        for line in process.stderr:
+            if '"msg":"serving"' in line:
+                return True, line
+        return process.wait(20), ""
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.stderr.close()
+        process.wait(20)
+
+
+def check_and_start_agree(options):
+    forms = ["127.0.0.1:{port}", "0.0.0.0:{port}", ":{port}", "[::]:{port}", "[::1]:{port}", "[::ffff:127.0.0.1]:{port}",
+             "127.0.0.1:0", "[::1%lo]:{port}", "localhost:{port}", "noren.example:{port}", "*:{port}", "{port}", "127.0.0.1",
+             "127.1:{port}", "0x7f000001:{port}", "300.1.1.1:{port}", "[127.0.0.1]:{port}", "::1:{port}", "127.0.0.1:65536",
+             "127.0.0.1:http", "http://127.0.0.1:{port}", "unix:{folder}/l.sock", "unix:l.sock", "{folder}/l.sock", ""]
+    with tempfile.TemporaryDirectory(prefix="noren-test-") as folder:
+        file = os.path.join(folder, "noren.yaml")
+        for key in ("listen", "ops.listen"):
+            agree, good = [], 0
+            for form in forms:
+                text = form.format(port=free_port(), folder=folder)
+                other = f"127.0.0.1:{free_port()}"
+                listen, ops = (text, other) if key == "listen" else (other, text)
+                with open(file, "w", encoding="utf-8") as config:
+                    config.write(f"listen: '{listen}'\nops: {{listen: '{ops}'}}\ncontrol: {{socket: {folder}/c.sock}}\n"
+                                 f"upstream: {{url: 'http://127.0.0.1:{free_port()}'}}\n")
+                checked = noren(options, "check", file)
+                started, _ = starts(options, file, folder)
+                same = (checked.returncode == 0) == (started is True) and (started is True or started == 78)
+                agree.append(same)
+                good += checked.returncode == 0
+                if not same:
+                    print(f"     {key}: {text!r}: check {checked.returncode}, start {started}: {checked.stderr.strip()}")
+            check(f"{key}: check and start agree on {len(forms)} forms of address", all(agree), f"{good} of them good")
+        with open(file, "w", encoding="utf-8") as config:
+            config.write("listen: localhost:8080\n")
+        said = noren(options, "check", file).stderr.strip()
+        check("a name is refused with what to write instead", "127.0.0.1 or [::1] for localhost" in said, said)
+
+        plain = os.path.join(folder, "plain")
+        with open(plain, "w", encoding="utf-8") as precious:
+            precious.write("precious")
+        with open(file, "w", encoding="utf-8") as config:
+            config.write(f"listen: unix:{plain}\nops: {{listen: '127.0.0.1:0'}}\ncontrol: {{socket: {folder}/c.sock}}\n")
+        said = noren(options, "--config", file)
+        with open(plain, encoding="utf-8") as precious:
+            kept = precious.read() == "precious"
+        check("a plain file where the socket should be stays, and is named", said.returncode == 1 and kept and plain in said.stderr,
+              said.stderr.strip())
+
+
+def drain_wait(options):
+    """The two preStop hooks of a pod that ends: they run at the same time, the engine's maybe a moment earlier."""
+    with Stack(options.bin, config="drain: {lame_duck: 100ms}\n", sim_args=["--ttft", "0.05", "--tps", "100", "--gap", "fixed"]) as stack:
+        check("drain-wait without a drain returns at once", stack.get("/-/drain-wait") == "not draining\n")
+        ended = {}
+
+        def stream():
+            body = json.dumps({"model": "m", "stream": True, "max_tokens": 200, "messages": [{"role": "user", "content": "x"}]})
+            request = urllib.request.Request(f"http://127.0.0.1:{stack.port}/v1/chat/completions", body.encode(),
+                                             {"content-type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                ended["stream"] = (answer.read().endswith(b"data: [DONE]\n\n"), time.monotonic())
+
+        def engine_hook():
+            ended["hook"] = (stack.get("/-/drain-wait?begin_within=10"), time.monotonic())
+
+        threads = [threading.Thread(target=stream), threading.Thread(target=engine_hook)]
+        for thread in threads:
+            thread.start()
+        wait_for("the stream to run", lambda: stack.metrics()["noren_running_requests"] == 1)
+        check("begin_within begins no drain itself", json.loads(stack.get("/-/status"))["drain"] == "no" and "hook" not in ended)
+        check("noren ctl drain", stack.ctl("drain").returncode == 0)
+        for thread in threads:
+            thread.join(60)
+        check("the stream was whole", ended["stream"][0])
+        check("the engine's hook returned when the drain was over, not before", ended["hook"][0] == "drained\n" and
+              ended["hook"][1] >= ended["stream"][1] - 0.05)
+        with socket.create_connection(("127.0.0.1", stack.ops), 20) as client:
+            client.sendall(b"GET /-/drain-wait?begin_within=soon HTTP/1.1\r\nHost: t\r\n\r\n")
+            answer = client.makefile("rb").read()
+        check("a bad value is a 400 that says what is expected",
+              answer.startswith(b"HTTP/1.1 400 ") and b"begin_within=SECONDS, 0 to 60" in answer)
+
+
+def main():
+    options = Options(sys.argv[1])
+    for part in (closed_descriptors, reader_gone, reader_stuck, ctl_forms, odd_config_path, check_and_start_agree, drain_wait):
+        part(options)
+    print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")
+    return 0 if all(RESULTS) else 1
+
+
+if __name__ == "__main__":
+    threading.excepthook = lambda *_: os._exit(1)
+    sys.exit(main())

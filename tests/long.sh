@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# long.sh [PART...]: the tests that are too long for every change; all of them if none is named. Installs and builds what
+# they need, prints a line for each, with its figures, and the totals.
+#   fidelity     2,000 streams against the engine's truth                                      2 min
+#   leaves       10,000 random leaves; 200 clients leave in each phase, how soon it took effect  2 min
+#   end-to-end   cap 1, queue 2, 50 arrivals: 1,000 times                                      2 min
+#   gate         the gate's promises, 1,000,000 steps on each of 4 threads under TSan          3 min
+#   corpus       200,000 mutated bodies through the observer                                   6 min
+#   reload       200 live changes of the configuration, by each way a file can change          6 min
+#   real         a real engine (llama.cpp) and real clients; downloads their Python packages    4 min
+#   asan tsan    the C++ tests under sanitizers; each builds everything once more              15 min
+set -u
+top=$(cd "$(dirname "$0")/.." && pwd)
+cd "$top" || exit 1
+. tests/support/totals.sh
+parts=(fidelity leaves end-to-end gate corpus reload real asan tsan)
+bin=build/release/bin
+
+usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 2; }
+for part in "$@"; do
+    case " ${parts[*]} " in *" $part "*) ;; *) usage ;; esac
+done
+[ $# -gt 0 ] && parts=("$@")
+
+build() { # preset, target...
+    local preset=$1 log; log=$(mktemp); shift
+    { cmake --preset "$preset" && cmake --build --preset "$preset" ${1:+--target "$@"}; } >"$log" 2>&1 || { cat "$log"; exit 1; }
+    rm -f "$log"
+}
+repeat() { # times, command...: until the first failure
+    local times=$1 i; shift
+    for ((i = 1; i <= times; i++)); do
+        "$@" || { echo "run $i of $times failed"; return 1; }
+    done
+    echo "$times runs passed"
+}
+
+bash deploy/install-packages.sh test || { echo "cannot install the packages"; exit 1; }
+for part in "${parts[@]}"; do
+    case $part in
+        gate) build tsan unit-proxy ;;
+        asan | tsan) ;; # tests/run.sh builds
+        *) [ -n "${built:-}" ] || { build release; built=yes; } ;;
+    esac
+    case $part in
+        fidelity)
+            figures='CPUs|streams arriving|token: |gaps: ' \
+                run fidelity python3 tests/integration/fidelity.py $bin --streams 2000 ;;
+        leaves)
+            figures='random leaves:' run leaves-random env NOREN_LEAVES=10000 $bin/integration "after thousands of random leaves*"
+            figures='^left ' run leaves-by-phase env NOREN_LEAVES_PER_PHASE=200 $bin/integration "[leave times]" ;;
+        end-to-end) run end-to-end repeat 1000 $bin/integration "end to end*" ;;
+        gate) run gate env NOREN_GATE_STEPS=1000000 build/tsan/bin/unit-proxy "four threads of arrivals*" ;;
+        corpus) run corpus-mutated python3 tests/corpus/differential.py $bin/observe-batch --cases 200000 ;;
+        reload) figures='^ok ' run reload python3 tests/integration/reload.py $bin --changes 200 ;;
+        real) run real bash tests/real/run.sh ;;
+        asan | tsan) figures='^(ok|FAIL)' run "$part" bash tests/run.sh "$part" ;;
+    esac
+done
+totals

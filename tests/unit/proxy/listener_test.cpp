@@ -1,0 +1,241 @@
+#include "proxy/net/listener.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <catch2/catch.hpp>
+
+#include "proxy/net/acceptor.hpp"
+#include "proxy/net/socket.hpp"
+#include "tests/unit/config/temp_dir.hpp"
+
+namespace noren::proxy::net {
+namespace {
+
+namespace asio = boost::asio;
+namespace fs = std::filesystem;
+using test::TempDir;
+using test::write_file;
+
+config::Endpoint tcp(const std::string& host, std::uint16_t port = 0) {
+    return {host, port, {}};
+}
+config::Endpoint unix_at(const fs::path& path) {
+    return {{}, 0, path.string()};
+}
+
+/// A socket file, with somebody behind it or nobody.
+class UnixSocket {
+  public:
+    UnixSocket(const fs::path& path, bool listens) : fd_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+        const asio::local::stream_protocol::endpoint here(path.string());
+        REQUIRE(::bind(fd_, here.data(), static_cast<socklen_t>(here.size())) == 0);
+        if (listens) REQUIRE(::listen(fd_, 0) == 0);
+    }
+    ~UnixSocket() { ::close(fd_); }
+    UnixSocket(const UnixSocket&) = delete;
+    UnixSocket& operator=(const UnixSocket&) = delete;
+
+  private:
+    int fd_;
+};
+
+bool is_socket_file(const fs::path& path) {
+    return fs::is_socket(fs::symlink_status(path));
+}
+
+/// Whether a client reaches the listener.
+bool accepts(ListenerSet& listeners, const Endpoint& endpoint) {
+    Loop loop;
+    Wakeup nobody(loop);
+    bool accepted = false;
+    const Acceptor acceptor(loop, listeners.take(0),
+                            {[&](const Descriptor&) { accepted = true; }, [](std::string_view) {}});
+    const Socket client(loop, endpoint, nobody.waker());
+    const TimePoint give_up = Clock::now() + std::chrono::seconds(20);
+    while (!accepted && Clock::now() < give_up)
+        loop.turn(give_up);
+    return accepted;
+}
+
+asio::ip::tcp::endpoint loopback(std::uint16_t port) {
+    return {asio::ip::address_v4::loopback(), port};
+}
+
+}  // namespace
+
+TEST_CASE("a TCP listener is named as bound, with the port the kernel chose") {
+    ListenerSet one(tcp("127.0.0.1"), 1);
+    CHECK(one.port() != 0);
+    CHECK(one.name() == "127.0.0.1:" + std::to_string(one.port()));
+    CHECK(accepts(one, loopback(one.port())));
+}
+
+TEST_CASE("each worker has a socket of its own on the same port") {
+    ListenerSet listeners(tcp("127.0.0.1"), 3);
+    for (std::size_t worker = 0; worker < 3; ++worker) {
+        const Descriptor listening = listeners.take(worker);
+        asio::ip::tcp::endpoint here;
+        socklen_t size = static_cast<socklen_t>(here.capacity());
+        REQUIRE(::getsockname(listening.number(), here.data(), &size) == 0);
+        CHECK(here == loopback(listeners.port()));
+    }
+}
+
+TEST_CASE("every interface means IPv4 clients too") {
+    ListenerSet any(tcp(""), 1);
+    CHECK(accepts(any, loopback(any.port())));
+    ListenerSet six(tcp("::"), 1);
+    CHECK(accepts(six, loopback(six.port())));
+}
+
+TEST_CASE("an IPv6 address is named in brackets") {
+    try {
+        ListenerSet six(tcp("::1"), 1);
+        CHECK(six.name() == "[::1]:" + std::to_string(six.port()));
+    } catch (const boost::system::system_error& error) {
+        // A host without IPv6: the address is named as it would stand in the config.
+        CHECK(std::string(error.what()).find("[::1]:0") != std::string::npos);
+    }
+}
+
+TEST_CASE("an address that cannot be had is named") {
+    CHECK_THROWS_WITH(ListenerSet(tcp("192.0.2.1", 8080), 1),
+                      Catch::Contains("cannot listen on 192.0.2.1:8080"));
+    CHECK_THROWS_WITH(ListenerSet(tcp("a.name", 8080), 1), Catch::Contains("cannot listen on a.name:8080"));
+    asio::io_context io;
+    asio::ip::tcp::acceptor other(io, loopback(0));
+    CHECK_THROWS_WITH(ListenerSet(tcp("127.0.0.1", other.local_endpoint().port()), 1),
+                      Catch::Contains("in use"));
+}
+
+TEST_CASE("workers share one Unix socket, which goes with them") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    {
+        ListenerSet listeners(unix_at(path), 2);
+        CHECK(listeners.name() == "unix:" + path.string());
+        CHECK(is_socket_file(path));
+        CHECK(accepts(listeners, asio::local::stream_protocol::endpoint(path.string())));
+    }
+    CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("a Unix socket left over from a crash is replaced") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    {
+        const UnixSocket crashed(path, true);
+    }
+    REQUIRE(is_socket_file(path));
+    ListenerSet listeners(unix_at(path), 1);
+    CHECK(accepts(listeners, asio::local::stream_protocol::endpoint(path.string())));
+}
+
+TEST_CASE("a Unix socket that somebody answers on stays theirs") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    ListenerSet first(unix_at(path), 1);
+    CHECK_THROWS_WITH(ListenerSet(unix_at(path), 1),
+                      Catch::Contains("cannot listen on unix:" + path.string()) && Catch::Contains("in use"));
+    CHECK(accepts(first, asio::local::stream_protocol::endpoint(path.string())));
+}
+
+TEST_CASE("somebody with a full backlog is there, and is not waited for") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    const UnixSocket busy(path, true);
+    std::vector<int> backlog;
+    const asio::local::stream_protocol::endpoint there(path.string());
+    for (bool room = true; room;) {
+        backlog.push_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+        room = ::connect(backlog.back(), there.data(), static_cast<socklen_t>(there.size())) == 0;
+    }
+    CHECK_THROWS_WITH(ListenerSet(unix_at(path), 1), Catch::Contains("in use"));
+    CHECK(is_socket_file(path));
+    for (const int fd : backlog)
+        ::close(fd);
+}
+
+TEST_CASE("what is no socket is never removed") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    const auto refuses = [&] {
+        CHECK_THROWS_WITH(ListenerSet(unix_at(path), 1),
+                          Catch::Contains("cannot listen on unix:" + path.string()) &&
+                              Catch::Contains("something that is no socket is there"));
+    };
+    SECTION("a plain file") {
+        write_file(path, "precious");
+        refuses();
+        CHECK(fs::file_size(path) == 8);
+    }
+    SECTION("a directory") {
+        fs::create_directory(path);
+        refuses();
+        CHECK(fs::is_directory(path));
+    }
+    SECTION("a FIFO") {
+        REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+        refuses();
+        CHECK(fs::is_fifo(path));
+    }
+    SECTION("a symlink, even to a socket nobody answers on") {
+        {
+            const UnixSocket crashed(dir / "real.sock", true);
+        }
+        fs::create_symlink("real.sock", path);
+        refuses();
+        CHECK(fs::is_symlink(path));
+        CHECK(is_socket_file(dir / "real.sock"));
+    }
+    SECTION("a symlink to nowhere") {
+        fs::create_symlink("nowhere", path);
+        refuses();
+        CHECK(fs::is_symlink(path));
+    }
+}
+
+TEST_CASE("a folder that is not there is named") {
+    TempDir dir;
+    CHECK_THROWS_WITH(ListenerSet(unix_at(dir / "missing/noren.sock"), 1),
+                      Catch::Contains("missing/noren.sock") && Catch::Contains("No such file"));
+}
+
+TEST_CASE("at the end only a socket of its own is removed") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    auto first = std::make_unique<ListenerSet>(unix_at(path), 1);
+    fs::rename(path, dir / "old.sock");
+    ListenerSet second(unix_at(path), 1);
+    first.reset();
+    CHECK(accepts(second, asio::local::stream_protocol::endpoint(path.string())));
+}
+
+TEST_CASE("a set that could not be opened leaves nothing behind") {
+    const auto open_descriptors = [] {
+        std::size_t count = 0;
+        for ([[maybe_unused]] const auto& entry : fs::directory_iterator("/proc/self/fd"))
+            ++count;
+        return count;
+    };
+    TempDir dir;
+    write_file(dir / "file", "");
+    const std::size_t before = open_descriptors();
+    CHECK_THROWS(ListenerSet(unix_at(dir / "file"), 2));
+    CHECK_THROWS(ListenerSet(unix_at(dir / "missing/x.sock"), 2));
+    CHECK_THROWS(ListenerSet(tcp("192.0.2.1", 80), 2));
+    CHECK(open_descriptors() == before);
+}
+
+}  // namespace noren::proxy::net
