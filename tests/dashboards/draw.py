@@ -123,14 +123,13 @@ def draw_heatmap(board, panel, axes):
 
 
 def draw_against(board, panel, axes):
-    (across_name, times, across), (up_name, other_times, up) = list(board.series(panel))[:2]
+    (across_name, times, across), (_, other_times, up) = list(board.series(panel))[:2]
     other = dict(zip(other_times, up))
     points = [(x, other[at]) for at, x in zip(times, across) if at in other and math.isfinite(other[at])]
     axes.scatter([x for x, _ in points], [y for _, y in points], s=9, alpha=0.6)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
     axes.set_xlabel(across_name, fontsize=8)
-    axes.set_ylabel(up_name, fontsize=8)
     axes.grid(alpha=0.3)
 
 
