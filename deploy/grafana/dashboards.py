@@ -145,9 +145,11 @@ def capacity():
     running = ("running", steady("noren_running_requests"))
     return dashboard("noren-capacity", "noren / Capacity", "How much fits into the engine, and where the limit should be.", [
         ("Now", [
-            number("Limit", "admission.max_concurrency of all pods.", gauge("noren_concurrency_limit")),
-            number("Running", "Requests in the engine: permits held.", gauge("noren_running_requests")),
-            number("Waiting", "Requests in noren's queue.", gauge("noren_queued_requests")),
+            number("Limit", "Of all pods together.", gauge("noren_concurrency_limit"), width=3),
+            number("Overridden", "Pods whose limit was set by noren ctl limit and is not the file's.",
+                   gauge("noren_concurrency_limit_overridden"), steps=[(1, WARN)], width=3),
+            number("Running", "Requests in the engine: permits held.", gauge("noren_running_requests"), width=3),
+            number("Waiting", "Requests in noren's queue.", gauge("noren_queued_requests"), width=3),
             number("Saturation", "(running + waiting) / limit of the fullest pod. Above 1 somebody waits.",
                    gauge("noren_saturation_ratio", operator="max"), "percentunit", [(0.8, WARN), (1.001, BAD)], 0),
             number("Tokens per place", "Output tokens per second of one running request.",
