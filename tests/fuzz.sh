@@ -7,7 +7,7 @@ cd "$top" || exit 1
 seconds=${1:-15}
 bash deploy/install-packages.sh fuzz || exit 1
 cmake --preset fuzz >/dev/null 2>&1 || exit 1
-cmake --build --preset fuzz --target fuzz-all >/dev/null || exit 1
+cmake --build --preset fuzz --target fuzz-all >build/fuzz/build.log || { tail -n 30 build/fuzz/build.log; exit 1; }
 python3 tests/fuzz/seeds.py build/fuzz/corpus || exit 1
 passed=0 failed=0
 for program in build/fuzz/bin/fuzz-*; do

@@ -64,9 +64,6 @@ class JsonSieve {
     /// way with others of their kinds in their places. Empty if there are too many.
     std::span<const LooseValue> loose() const { return loose_.values(); }
 
-    /// Would see the same in whatever follows.
-    bool operator==(const JsonSieve&) const = default;
-
   private:
     enum class State : unsigned char {
         // Between the tokens.
@@ -89,14 +86,12 @@ class JsonSieve {
         std::uint32_t node;        ///< JsonTree::k_none: not kept
         bool is_object;
         bool in_array;  ///< it or a container around it is an array
-        bool operator==(const Level&) const = default;
     };
     /// Where the value that comes next belongs.
     struct Place {
         bool kept = true;
         std::uint32_t mark = 0;              ///< of its key
         const JsonSchema* schema = nullptr;  ///< of its members
-        bool operator==(const Place&) const = default;
     };
 
     /// What is known of a string, number or literal whose rest is still to come: of one that is cut between
@@ -112,7 +107,6 @@ class JsonSieve {
         JsonNumber number;
         std::string_view literal;
         std::size_t literal_at = 0;
-        bool operator==(const Unfinished&) const = default;
     };
 
     /// No part of what was seen.
@@ -126,7 +120,6 @@ class JsonSieve {
         std::span<const LooseValue> values() const {
             return std::span(values_).first(count_ <= k_most ? count_ : 0);
         }
-        bool operator==(const LooseValues&) const { return true; }
 
         const char* string_begin = nullptr;  ///< of an unfinished one, if it is in this piece
 

@@ -112,8 +112,6 @@ class JsonTree {
         if (held_nodes_ < nodes_.size()) hold_from(held_nodes_);
     }
 
-    bool operator==(const JsonTree&) const = default;
-
   private:
     friend class JsonValue;
 
@@ -133,7 +131,6 @@ class JsonTree {
         std::uint64_t keys = 0;          ///< of an object: JsonKey::bit of each
         std::int64_t value = 0;          ///< the integer, or where in text_ the string begins
         const char* borrowed = nullptr;  ///< or where else the string lies
-        bool operator==(const Node&) const = default;
     };
 
     std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }

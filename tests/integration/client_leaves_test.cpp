@@ -122,7 +122,7 @@ TEST_CASE("a client leaves in the middle of its upload") {
     sim::Engine engine(slow_engine());
     engine.start();
     NorenUnderTest noren(url_of(engine));
-    const std::size_t size = GENERATE(1000, 1'000'000);
+    const std::size_t size = GENERATE(std::size_t{1000}, std::size_t{1'000'000});
     Peer client = Peer::connect(noren.port());
     client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Length: " + std::to_string(size) +
                 "\r\n\r\n" + std::string(size / 2, ' '));
