@@ -23,6 +23,7 @@ if [ "$preset" = release ]; then
     run instructions bash tests/bench/instructions.sh "$bin/noren-observe-bench"
     run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
     run relay-corpus python3 tests/integration/relay_corpus.py "$bin" --rounds 2 --selftest
+    run dashboards bash tests/dashboards.sh --short
     run reload python3 tests/integration/reload.py "$bin" --changes 20
     run http-kinds python3 tests/conformance/kinds.py "$bin/noren"
     run http-conformance python3 tests/conformance/run_cases.py "$bin/noren"
