@@ -172,6 +172,7 @@ void App::worker_changed(std::size_t worker, bool stuck) {
 
 Drain::Hooks App::drain_hooks() {
     return {
+        [this] { server_.stop(Stop::closing); },
         [this] {
             gate_.close();
             server_.stop(Stop::refuse);

@@ -47,8 +47,9 @@ struct Services {
 /// How far a worker has been told to stop.
 enum class Stop : unsigned char {
     no,
-    refuse,  ///< draining: generations are refused, connections close after their exchange
-    now,     ///< running exchanges are broken off
+    closing,  ///< about to drain: connections close after their exchange, so that clients go elsewhere
+    refuse,   ///< draining: besides, generations are refused and idle connections closed
+    now,      ///< running exchanges are broken off
 };
 
 class Connection;
