@@ -31,6 +31,5 @@ if [ "$preset" = release ]; then
     run quickstart bash deploy/quickstart.sh --once --short
     run deploy bash tests/deploy.sh "$bin"
     run podsim bash tests/podsim.sh "$bin"
-    [ -n "${CI:-}" ] && run image bash tests/image.sh
 fi
 totals
