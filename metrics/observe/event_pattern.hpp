@@ -23,9 +23,6 @@ class EventPattern {
     bool wants_another() const { return !known_ || (misses_ >= 2 && fruitless_ < 4); }
     void learn(std::string_view document, std::span<const LooseValue> loose);
 
-    /// A shortcut is no part of what was seen.
-    bool operator==(const EventPattern&) const { return true; }
-
   private:
     struct Gap {
         std::uint16_t fixed;  ///< bytes between the gap before and this one

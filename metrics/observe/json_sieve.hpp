@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -64,9 +63,6 @@ class JsonSieve {
     /// way with others of their kinds in their places. Empty if there are too many.
     std::span<const LooseValue> loose() const { return loose_.values(); }
 
-    /// Would see the same in whatever follows.
-    bool operator==(const JsonSieve&) const = default;
-
   private:
     enum class State : unsigned char {
         // Between the tokens.
@@ -89,14 +85,12 @@ class JsonSieve {
         std::uint32_t node;        ///< JsonTree::k_none: not kept
         bool is_object;
         bool in_array;  ///< it or a container around it is an array
-        bool operator==(const Level&) const = default;
     };
     /// Where the value that comes next belongs.
     struct Place {
         bool kept = true;
         std::uint32_t mark = 0;              ///< of its key
         const JsonSchema* schema = nullptr;  ///< of its members
-        bool operator==(const Place&) const = default;
     };
 
     /// What is known of a string, number or literal whose rest is still to come: of one that is cut between
@@ -105,17 +99,16 @@ class JsonSieve {
         bool pending = false;  ///< there is one
         bool is_key = false;
         bool kept = false;
-        std::string key;
+        std::array<char, JsonSchema::k_max_key> key{};  ///< its beginning
+        std::size_t key_size = 0;
         int hex_left = 0;
         std::uint32_t hex_value = 0;
         std::uint32_t high_surrogate = 0;
         JsonNumber number;
         std::string_view literal;
         std::size_t literal_at = 0;
-        bool operator==(const Unfinished&) const = default;
     };
 
-    /// No part of what was seen.
     class LooseValues {
       public:
         void clear() { count_ = 0; }
@@ -126,7 +119,6 @@ class JsonSieve {
         std::span<const LooseValue> values() const {
             return std::span(values_).first(count_ <= k_most ? count_ : 0);
         }
-        bool operator==(const LooseValues&) const { return true; }
 
         const char* string_begin = nullptr;  ///< of an unfinished one, if it is in this piece
 

@@ -91,8 +91,9 @@ class JsonTree {
         node.borrowed = text.data();
         text_kept_ += node.text_size;
     }
-    /// A string that comes in parts.
+    /// A string that comes in parts. They are put together at the end of the text.
     void begin_text(std::uint32_t mark) {
+        hold();
         nodes_[add(JsonType::string, mark, false)].value = static_cast<std::int64_t>(text_.size());
     }
     void note_key(std::uint32_t container, JsonKey key) { nodes_[container].keys |= key.bit(); }
@@ -111,8 +112,6 @@ class JsonTree {
     void hold() {
         if (held_nodes_ < nodes_.size()) hold_from(held_nodes_);
     }
-
-    bool operator==(const JsonTree&) const = default;
 
   private:
     friend class JsonValue;
@@ -133,7 +132,6 @@ class JsonTree {
         std::uint64_t keys = 0;          ///< of an object: JsonKey::bit of each
         std::int64_t value = 0;          ///< the integer, or where in text_ the string begins
         const char* borrowed = nullptr;  ///< or where else the string lies
-        bool operator==(const Node&) const = default;
     };
 
     std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
@@ -144,8 +142,7 @@ class JsonTree {
     std::vector<Node> nodes_;
     std::string text_;
     std::size_t text_kept_ = 0;   ///< bytes of all strings, borrowed ones included
-    std::size_t held_nodes_ = 0;  ///< those before have their text in text_[0, held_text_)
-    std::size_t held_text_ = 0;
+    std::size_t held_nodes_ = 0;  ///< those before are not borrowed
 };
 
 inline bool JsonValue::is(JsonType type) const {
