@@ -111,3 +111,53 @@ TEST_CASE("request: what is no JSON object says nothing") {
     CHECK(says(facts_of(R"({"model":"m"})", ""), "m", std::nullopt));
     CHECK(says(facts_of(R"({"model":"m"})", "application/x-www-form-urlencoded"), "m", std::nullopt));
 }
+
+namespace {
+
+constexpr std::string_view k_form = "multipart/form-data; boundary=AaB03x";
+
+std::string part(std::string_view disposition, std::string_view content) {
+    return "--AaB03x\r\nContent-Disposition: form-data; " + std::string(disposition) + "\r\n\r\n" +
+           std::string(content) + "\r\n";
+}
+
+std::string sound_file(std::size_t size) {
+    std::string sound;
+    for (std::size_t i = 0; sound.size() < size; ++i)
+        sound += i % 50 == 0 ? "\r\n--AaB03" : i % 7 == 0 ? "\r\n\r\n" : "\x01riff\xff";
+    return part("name=\"file\"; filename=\"a.wav\"\r\nContent-Type: audio/wav", sound);
+}
+
+}  // namespace
+
+TEST_CASE("request: of a form the model and stream fields, before the file or behind it") {
+    const std::string model = part("name=\"model\"", "whisper-1");
+    const std::string stream = part("name=\"stream\"", "true");
+    const std::string prompt = part("name=\"prompt\"", "name=\"model\"\r\n\r\nno");
+    const std::string end = "--AaB03x--\r\n";
+    for (const std::string& body :
+         {model + stream + sound_file(20'000) + end, sound_file(20'000) + stream + prompt + model + end,
+          "preamble\r\n" + prompt + model + part("name=\"empty\"", "") + stream + end}) {
+        for (const std::size_t piece : {1UL, 3UL, 50UL, 4096UL, 100'000UL})
+            CHECK(says(facts_of(body, k_form, piece), "whisper-1", true));
+    }
+    CHECK(says(facts_of(part("name=\"stream\"", "false") + end, k_form), "", false));
+    CHECK(says(facts_of(part("name=\"model\"", "") + model, k_form), "", std::nullopt));
+    CHECK(says(facts_of(model + end, "Multipart/Form-Data; charset=x; boundary=\"AaB03x\""), "whisper-1",
+               std::nullopt));
+}
+
+TEST_CASE("request: a form that is broken, or means harm") {
+    const std::string model = part("name=\"model\"", "m");
+    const std::string end = "--AaB03x--\r\n";
+    CHECK(says(facts_of(model + end, "multipart/form-data"), "", std::nullopt));
+    CHECK(says(facts_of(model + end, "multipart/form-data; boundary=other"), "", std::nullopt));
+    CHECK(says(facts_of(model, k_form), "", std::nullopt));  // the field may go on
+    CHECK(says(facts_of(part("name=\"model\"; filename=\"x\"", "m") + end, k_form), "", std::nullopt));
+    CHECK(facts_of(part("name=\"model\"", std::string(1000, 'x')) + end, k_form).model ==
+          std::string(256, 'x'));
+    // A field or a head without end is given up, what comes behind is seen.
+    CHECK(says(facts_of(part("name=\"model\"", std::string(100'000, 'x')) + end, k_form), "", std::nullopt));
+    const std::string endless = "--AaB03x\r\n" + std::string(100'000, 'h') + "\r\n";
+    CHECK(says(facts_of(endless + model + end, k_form), "m", std::nullopt));
+}
