@@ -5,11 +5,6 @@
 
 namespace noren::metrics {
 
-using prometheus::BuildCounter;
-using prometheus::BuildGauge;
-using prometheus::BuildHistogram;
-using prometheus::Registry;
-
 namespace buckets {
 
 Buckets ttft() {
@@ -31,7 +26,7 @@ Buckets stage() {
     return bounds;
 }
 Buckets queue() {
-    return {.0001, .0005, .001, .005, .01, .025, .05, .1, .15, .25, .4, .5, .75, 1,  1.5,
+    return {.0001, .0005, .001, .005, .01, .025, .05, .1, .15, .25, .4, .5, .75, 1,   1.5,
             2,     2.5,   3.5,  5,    7.5, 10,   15,  20, 30,  40,  60, 80, 120, 160, 300};
 }
 Buckets connect() {
@@ -54,13 +49,13 @@ Buckets token_count() {
 namespace {
 
 CounterFamily& counter(Registry& registry, const char* name, const char* help) {
-    return BuildCounter().Name(name).Help(help).Register(registry);
+    return registry.add<prometheus::Counter>(name, help);
 }
 HistogramFamily& histogram(Registry& registry, const char* name, const char* help) {
-    return BuildHistogram().Name(name).Help(help).Register(registry);
+    return registry.add<Histogram>(name, help);
 }
 prometheus::Gauge& gauge(Registry& registry, const char* name, const char* help) {
-    return BuildGauge().Name(name).Help(help).Register(registry).Add({});
+    return registry.add<prometheus::Gauge>(name, help).Add({});
 }
 
 template <std::size_t n>
@@ -145,8 +140,9 @@ ProcessWide::ProcessWide(Registry& r)
       rejections(counter(r, "noren_queue_rejections_total", "Requests that noren refused a place"), "reason",
                  {"full", "timeout", "shutdown"}),
       upstream_errors(
-          counter(r, "noren_upstream_errors_total",
-                  "What went wrong on the engine's side; stream_error: an error in an answer that began well"),
+          counter(
+              r, "noren_upstream_errors_total",
+              "What went wrong on the engine's side; stream_error: an error in an answer that began well"),
           "reason", {"connect", "reset", "timeout", "tls", "protocol", "http_5xx", "stream_error"}),
       upstream_connects(
           counter(r, "noren_upstream_connects_total", "Connections to the engine that were tried"), "result",

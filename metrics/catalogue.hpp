@@ -10,16 +10,13 @@
 #include <vector>
 
 #include <prometheus/counter.h>
-#include <prometheus/family.h>
 #include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
 
 #include "metrics/exchange_meter.hpp"
+#include "metrics/family.hpp"
+#include "metrics/histogram.hpp"
 
 namespace noren::metrics {
-
-using Buckets = std::vector<double>;
 
 namespace buckets {
 /// Narrow enough that p50 to p99 of log-normal latencies are within a few percent; they contain every
@@ -70,13 +67,13 @@ inline std::string_view name_of(Phase p) {
     return k_phase_names[static_cast<std::size_t>(p)];
 }
 
-using CounterFamily = prometheus::Family<prometheus::Counter>;
-using GaugeFamily = prometheus::Family<prometheus::Gauge>;
-using HistogramFamily = prometheus::Family<prometheus::Histogram>;
+using CounterFamily = Family<prometheus::Counter>;
+using GaugeFamily = Family<prometheus::Gauge>;
+using HistogramFamily = Family<Histogram>;
 
 /// The families with a series per model.
 struct ModelFamilies {
-    explicit ModelFamilies(prometheus::Registry& registry);
+    explicit ModelFamilies(Registry& registry);
 
     CounterFamily& requests;
     HistogramFamily& duration;
@@ -110,13 +107,13 @@ class CounterSet {
 
 /// Series of the whole process, each resolved once.
 struct ProcessWide {
-    explicit ProcessWide(prometheus::Registry& registry);
+    explicit ProcessWide(Registry& registry);
 
-    prometheus::Histogram& queue_wait;
-    prometheus::Histogram& proxy_overhead;
-    prometheus::Histogram& connect;
-    prometheus::Histogram& write_stall;
-    std::array<prometheus::Histogram*, k_stage_count> stages{};
+    Histogram& queue_wait;
+    Histogram& proxy_overhead;
+    Histogram& connect;
+    Histogram& write_stall;
+    std::array<Histogram*, k_stage_count> stages{};
     prometheus::Gauge& inflight;
     prometheus::Gauge& tunnels;
     prometheus::Gauge& awaiting_first_token;

@@ -17,7 +17,7 @@ void add(prometheus::Counter& counter, const std::optional<std::int64_t>& value)
     if (value && *value > 0) counter.Increment(static_cast<double>(*value));
 }
 
-void observe(prometheus::Histogram& histogram, const std::optional<std::int64_t>& value) {
+void observe(Histogram& histogram, const std::optional<std::int64_t>& value) {
     if (value && *value > 0) histogram.Observe(static_cast<double>(*value));
 }
 

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -100,7 +99,8 @@ class JsonSieve {
         bool pending = false;  ///< there is one
         bool is_key = false;
         bool kept = false;
-        std::string key;
+        std::array<char, JsonSchema::k_max_key> key{};  ///< its beginning
+        std::size_t key_size = 0;
         int hex_left = 0;
         std::uint32_t hex_value = 0;
         std::uint32_t high_surrogate = 0;
@@ -109,7 +109,6 @@ class JsonSieve {
         std::size_t literal_at = 0;
     };
 
-    /// No part of what was seen.
     class LooseValues {
       public:
         void clear() { count_ = 0; }
