@@ -68,8 +68,7 @@ struct Downstream {
 /// One named duration for each way of waiting; each has its own reason in logs and metrics. 0 = no limit
 /// (not allowed for head and connect).
 struct Timeouts {
-    Duration head{
-        10'000};  ///< from a request's first byte to its whole head; to a new connection's first byte
+    Duration head{10'000};            ///< to a new connection's first byte; from there to a head's end
     Duration body_idle{30'000};       ///< between bytes of a request body
     Duration keep_alive{75'000};      ///< an idle client connection between requests
     Duration connect{5'000};          ///< to the engine
