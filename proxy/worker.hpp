@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -66,7 +65,6 @@ class Worker {
     // --- any thread
     void apply(std::shared_ptr<const Settings> settings);
     void stop(Stop how);
-    void post(std::function<void()> task);
     /// A drain was called off: serve as before.
     void resume() { stop(Stop::no); }
     std::uint64_t connections() const { return connection_count_.load(std::memory_order_relaxed); }

@@ -6,7 +6,7 @@
 #   end-to-end   cap 1, queue 2, 50 arrivals: 1,000 times                                      2 min
 #   gate         the gate's promises, 1,000,000 steps on each of 4 threads under TSan          3 min
 #   corpus       200,000 mutated bodies through the observer                                   6 min
-#   reload       200 live changes of the configuration, by each way a file can change          6 min
+#   reload       200 live changes of the configuration, by each way a file can change         23 min
 #   real         a real engine (llama.cpp) and real clients; downloads their Python packages    4 min
 #   soak         10 minutes between a load and an engine that is killed and made to misbehave  10 min
 #   image        the container images, built and run without a Docker engine                  10 min
