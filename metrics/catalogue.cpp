@@ -170,7 +170,17 @@ ProcessWide::ProcessWide(Registry& r)
       reloads(counter(r, "noren_config_reloads_total", "Reloads tried since start"), "result",
               {"ok", "error"}),
       restart_required(gauge(r, "noren_config_restart_required",
-                             "1 if the file differs from what runs in a key that needs a restart")) {
+                             "1 if the file differs from what runs in a key that needs a restart")),
+      tls_handshakes(
+          counter(r, "noren_tls_handshakes_total",
+                  "TLS handshakes with clients that ended, by how: done, the client spoke plain "
+                  "HTTP, hung up, a certificate was missing or refused, nothing in common, too slow"),
+          "result", {"ok", "plain_text", "closed", "certificate", "protocol", "timeout"}),
+      tls_reloads(
+          counter(r, "noren_tls_certificate_reloads_total",
+                  "Changed TLS files that were taken over, or (error) refused, so that the ones before "
+                  "stay in force"),
+          "result", {"ok", "error"}) {
     auto& stage_family =
         histogram(r, "noren_request_stage_seconds",
                   "Where a request's time went, in seconds; the stages of all requests add up to "

@@ -51,11 +51,11 @@ inline constexpr std::array<std::string_view, 6> k_finish_reasons = {"stop",    
 enum class Folded : unsigned char { ok, error, cancelled };
 inline constexpr std::array<std::string_view, 3> k_folded_names = {"ok", "error", "cancelled"};
 /// Words of x-noren-reason (the proxy's Reason), as labels.
-inline constexpr std::array<std::string_view, 16> k_failure_reasons = {
-    "client_closed",  "bad_request",      "head_timeout",      "body_timeout",
-    "body_too_large", "stall_timeout",    "queue_full",        "queue_timeout",
-    "draining",       "total_timeout",    "tunnel_timeout",    "upstream_connect",
-    "upstream_reset", "upstream_timeout", "upstream_protocol", "internal_error"};
+inline constexpr std::array<std::string_view, 17> k_failure_reasons = {
+    "client_closed",     "bad_request",      "head_timeout",  "body_timeout",   "body_too_large",
+    "stall_timeout",     "queue_full",       "queue_timeout", "draining",       "total_timeout",
+    "tunnel_timeout",    "upstream_connect", "upstream_tls",  "upstream_reset", "upstream_timeout",
+    "upstream_protocol", "internal_error"};
 
 inline std::string_view name_of(Endpoint e) {
     return k_endpoint_names[static_cast<std::size_t>(e)];
@@ -134,6 +134,8 @@ struct ProcessWide {
     prometheus::Gauge& reload_time;
     CounterSet reloads;  ///< by result
     prometheus::Gauge& restart_required;
+    CounterSet tls_handshakes;  ///< by result
+    CounterSet tls_reloads;     ///< by result
 };
 
 }  // namespace noren::metrics

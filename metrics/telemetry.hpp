@@ -83,6 +83,9 @@ class Telemetry {
     /// A client's connection that was closed as soon as it was accepted; why: "limit", "descriptors" or
     /// "memory".
     void connection_refused(std::string_view why);
+    /// With a client; result: a label of noren_tls_handshakes_total.
+    void tls_handshake(std::string_view result) { process_.tls_handshakes.add(result); }
+    void tls_reload(bool ok) { process_.tls_reloads.add(ok ? "ok" : "error"); }
     void config_reload(bool ok, std::chrono::system_clock::time_point at);
     void config_loaded(std::chrono::system_clock::time_point at);
     void config_restart_required(bool required);

@@ -161,7 +161,7 @@ net::Task<Exchange::Verdict> Exchange::connect() {
         lease_.emplace(std::move(*idle));
     if (!lease_) {
         upstream::Dial dial(worker_.loop(), worker_.services().resolver, worker_.services().engine,
-                            down_.wakeup.waker());
+                            settings_->tls.upstream, down_.wakeup.waker());
         const Due deadline{deadline_after(start, settings_->config.timeouts.connect),
                            Reason::upstream_connect, "the engine cannot be reached in time"};
         std::optional<int> outcome;
@@ -176,6 +176,8 @@ net::Task<Exchange::Verdict> Exchange::connect() {
         }
         const TimePoint now = Clock::now();
         worker_.services().telemetry.upstream_connect(*outcome == 0, now - start);
+        if (const auto tls = dial.tls_failure(); *outcome != 0 && tls.fault != net::TlsFault::none)
+            co_return make_failure(Reason::upstream_tls, tls.text);
         if (*outcome != 0) {
             Failure failure = make_failure(Reason::upstream_connect, "the engine cannot be reached");
             // Nobody listens, and the probe agrees: it is starting or gone, which a client may wait out.
@@ -288,12 +290,12 @@ bool Exchange::finish(const Verdict& failure) {
     const bool head_sent = status_ != 0;
     bool reusable = keep_alive_;
     const bool caught_up = head_sent && down_.out.empty();
-    metrics::Ending ending{metrics::Outcome::ok, status_, {}, caught_up};
+    metrics::Ending ending{metrics::Outcome::ok, status_, {}, {}, caught_up};
     if (failure) {
         // From here on the engine works for nobody, and closing tells it so. Before the permit goes back: the
         // next in line may be on another worker, and must not reach the engine ahead of the close.
         leave_engine();
-        ending = {outcome_of(failure->reason), status_, word_of(failure->reason), caught_up};
+        ending = {outcome_of(failure->reason), status_, word_of(failure->reason), failure->detail, caught_up};
         reusable = false;
         if (failure->reason == Reason::client_closed) {
             down_.socket.close();

@@ -240,6 +240,9 @@ Exchange::Verdict Exchange::engine_hung_up(bool orderly) {
         sent_ = upload_stopped_ = false;
         return std::nullopt;
     }
+    // In TLS 1.3 a client certificate is refused only after the handshake (RFC 8446 4.4.2.4).
+    if (const auto tls = lease_->socket().tls_failure(); tls.fault != net::TlsFault::none)
+        return make_failure(Reason::upstream_tls, tls.text);
     if (answer_) return make_failure(Reason::upstream_reset, "the engine broke its answer off");
     return make_failure(Reason::upstream_reset, "the engine closed the connection without an answer");
 }

@@ -14,7 +14,7 @@ struct Entry {
 };
 
 /// In the order of Reason.
-constexpr std::array<Entry, 16> k_entries = {{
+constexpr std::array<Entry, 17> k_entries = {{
     {"client_closed", 499, Outcome::client_closed},
     {"bad_request", 400, Outcome::bad_request},
     {"head_timeout", 408, Outcome::timeout},
@@ -27,6 +27,7 @@ constexpr std::array<Entry, 16> k_entries = {{
     {"total_timeout", 504, Outcome::timeout},
     {"tunnel_timeout", 504, Outcome::timeout},
     {"upstream_connect", 502, Outcome::upstream_error},
+    {"upstream_tls", 502, Outcome::upstream_error},
     {"upstream_reset", 502, Outcome::upstream_error},
     {"upstream_timeout", 504, Outcome::timeout},
     {"upstream_protocol", 502, Outcome::upstream_error},

@@ -26,6 +26,7 @@ enum class Reason : unsigned char {
     total_timeout,      ///< local
     tunnel_timeout,     ///< local: nothing crossed a tunnel for too long
     upstream_connect,   ///< upstream: no connection
+    upstream_tls,       ///< upstream: no TLS on it, or a certificate that was not accepted
     upstream_reset,     ///< upstream: connection lost before the whole answer
     upstream_timeout,   ///< upstream: silent for too long
     upstream_protocol,  ///< upstream: an answer that is unparsable or ambiguous

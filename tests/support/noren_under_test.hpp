@@ -71,6 +71,7 @@ class Peer {
     Peer& operator=(const Peer&) = delete;
 
     static Peer connect(std::uint16_t port);
+    static Peer connect_unix(const std::string& path);
 
     void send(std::string_view bytes);
     /// Some bytes; empty at the end of the stream, on a reset, or after 20 s.
@@ -84,6 +85,7 @@ class Peer {
     void close();
     void reset();
     bool is_open() const { return fd_ >= 0; }
+    int descriptor() const { return fd_; }
 
   private:
     int fd_;

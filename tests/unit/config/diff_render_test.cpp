@@ -91,7 +91,7 @@ TEST_CASE("a live reload keeps what needs a restart and takes the rest") {
         CHECK_FALSE(change.restart_required);
     for (const auto& change : config::diff(live, wanted))
         CHECK(change.restart_required);
-    CHECK(config::diff(live, wanted).size() == 7);
+    CHECK(config::diff(live, wanted).size() == 8);
     CHECK(live.admission == wanted.admission);
     CHECK(live.upstream.url == running.upstream.url);
     CHECK(live.upstream.health_path == wanted.upstream.health_path);

@@ -36,6 +36,7 @@ const std::vector<Expected> k_expected = {
     {Reason::total_timeout, "total_timeout", 504, Outcome::timeout},
     {Reason::tunnel_timeout, "tunnel_timeout", 504, Outcome::timeout},
     {Reason::upstream_connect, "upstream_connect", 502, Outcome::upstream_error},
+    {Reason::upstream_tls, "upstream_tls", 502, Outcome::upstream_error},
     {Reason::upstream_reset, "upstream_reset", 502, Outcome::upstream_error},
     {Reason::upstream_timeout, "upstream_timeout", 504, Outcome::timeout},
     {Reason::upstream_protocol, "upstream_protocol", 502, Outcome::upstream_error},
