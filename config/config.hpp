@@ -33,9 +33,9 @@ struct Admission {
     /// A file that holds a max_concurrency and nothing else, stronger than every other source: an annotation
     /// of the pod, by way of the downward API. Empty = none; so is a file that is missing or blank.
     std::string max_concurrency_file;
-    std::uint32_t max_queue = 512;        ///< requests waiting; 0 = nobody waits, refuse at once
-    Duration queue_timeout{30'000};       ///< absolute, from ready-to-be-admitted; 0 = wait for ever
-    std::uint16_t full_status = 429;      ///< status of queue_full and queue_timeout: 429 or 503
+    std::uint32_t max_queue = 512;    ///< requests waiting; 0 = nobody waits, refuse at once
+    Duration queue_timeout{30'000};   ///< absolute, from ready-to-be-admitted; 0 = wait for ever
+    std::uint16_t full_status = 429;  ///< status of queue_full and queue_timeout: 429 or 503
     /// Paths whose POSTs generate and so need a permit. `*` stands for exactly one path segment.
     // clang-format off
     std::vector<std::string> gated_paths = {
@@ -68,7 +68,7 @@ struct Downstream {
 /// One named duration for each way of waiting; each has its own reason in logs and metrics. 0 = no limit
 /// (not allowed for head and connect).
 struct Timeouts {
-    Duration head{10'000};            ///< from a request's first byte to its whole head
+    Duration head{10'000};            ///< to a new connection's first byte; from there to a head's end
     Duration body_idle{30'000};       ///< between bytes of a request body
     Duration keep_alive{75'000};      ///< an idle client connection between requests
     Duration connect{5'000};          ///< to the engine

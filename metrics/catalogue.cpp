@@ -108,15 +108,18 @@ ProcessWide::ProcessWide(Registry& r)
                            "Ready to be admitted to admitted, of admitted requests; 0 is observed too")
                      .Add({}, buckets::queue())),
       proxy_overhead(
-          histogram(r, "noren_proxy_overhead_seconds",
-                    "What noren itself adds before the engine has the request: sent - ready - queue wait - "
-                    "connect, of requests whose body was whole when they were ready")
+          histogram(
+              r, "noren_proxy_overhead_seconds",
+              "What noren itself adds before the engine has the request: sent - ready - queue wait - "
+              "connect, of requests whose body was whole when they were ready; with a body larger than the "
+              "kernel takes at once, the time in which the engine reads it as well")
               .Add({}, buckets::overhead())),
       connect(histogram(r, "noren_upstream_connect_seconds", "Connecting to the engine, new connections only")
                   .Add({}, buckets::connect())),
       write_stall(
           histogram(r, "noren_write_stall_seconds",
-                    "Per request: time in which the engine's bytes were there and the client took none")
+                    "Per request: time in which its client held it up: the read-ahead buffer full, or the "
+                    "answer whole and not yet taken")
               .Add({}, buckets::queue())),
       inflight(gauge(r, "noren_inflight_requests", "Requests whose head was parsed and that have not ended")),
       tunnels(gauge(r, "noren_tunnels", "Connections that have switched protocols (WebSocket) and are open")),

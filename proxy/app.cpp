@@ -52,15 +52,15 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
       engine_(*config::parse_upstream(loaded.config->upstream.url).endpoint),
       resolver_(io_),
       services_{gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_},
+      heartbeat_(
+          io_, worker_count(*loaded.config),
+          [this](std::size_t worker, net::Posting& posting) { server_.post(worker, posting); },
+          [this](std::size_t worker, bool stuck) { worker_changed(worker, stuck); }, heartbeat),
       server_(services_, settings_, *config::parse_listen(loaded.config->listen).endpoint,
               worker_count(*loaded.config)),
       ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
       probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, engine_up_,
              [this](bool up, std::string_view why) { engine_changed(up, why); }),
-      heartbeat_(
-          io_, server_.workers(),
-          [this](std::size_t worker, std::function<void()> task) { server_.post(worker, std::move(task)); },
-          [this](std::size_t worker, bool stuck) { worker_changed(worker, stuck); }, heartbeat),
       drain_(io_, drain_hooks()),
       reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
@@ -172,6 +172,7 @@ void App::worker_changed(std::size_t worker, bool stuck) {
 
 Drain::Hooks App::drain_hooks() {
     return {
+        [this] { server_.stop(Stop::closing); },
         [this] {
             gate_.close();
             server_.stop(Stop::refuse);

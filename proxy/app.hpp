@@ -77,11 +77,11 @@ class App {
     config::Endpoint engine_;
     upstream::Resolver resolver_;
     Services services_;
+    Heartbeat heartbeat_;
     Server server_;
     OpsServer ops_;
     std::unique_ptr<ControlSocket> control_;
     upstream::HealthProbe probe_;
-    Heartbeat heartbeat_;
     Drain drain_;
     Reload reload_;
     asio::signal_set signals_;

@@ -84,7 +84,8 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
         }
         if (read.status != IoStatus::would_block) co_return Closed{};
         const bool idle = began == net::k_never;
-        if (idle && worker_.stopping() != Stop::no) co_return Closed{};
+        // Who has just connected gets an answer, if only a refusal; who was kept alive knows of closing.
+        if (idle && !first && worker_.stopping() >= Stop::refuse) co_return Closed{};
         if (worker_.stopping() == Stop::now) co_return Closed{};
         const auto allowed = idle && !first ? timeouts.keep_alive : timeouts.head;
         const TimePoint deadline =
@@ -120,7 +121,7 @@ net::Task<bool> Connection::serve_one(std::string text) {
 void Connection::refuse(const Failure& failure) {
     worker_.services().telemetry.refused_head(failure.status, outcome_of(failure.reason),
                                               word_of(failure.reason));
-    down_.out.send(to_response(failure, Dialect::openai, {}, false, true));
+    down_.out.send(to_response(failure, Dialect::openai, {worker_.date(), {}, false}));
 }
 
 /// RFC 9112 9.6: say that nothing more comes, then read on for a while before closing.

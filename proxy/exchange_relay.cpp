@@ -193,7 +193,7 @@ Exchange::Verdict Exchange::begin_answer(const http::ResponseHead& head, std::st
     if (!sent_ && head.status >= 400) upload_stopped_ = true;
     const bool dechunk = framing->kind == http::BodyKind::chunked && head_.minor == 0;
     http::Delivery delivery{dechunk ? http::Framing{http::BodyKind::until_close, 0} : *framing, true,
-                            head_.minor};
+                            head_.minor, worker_.date()};
     close_ends_body_ = delivery.framing.kind == http::BodyKind::until_close;
     keep_alive_ = http::keeps_alive(head_.fields, head_.minor) && !close_ends_body_ && body_.done() &&
                   !upload_stopped_ && worker_.stopping() == Stop::no;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "metrics/exchange_meter.hpp"
+#include "proxy/reply.hpp"
 #include "proxy/route.hpp"
 
 namespace noren::proxy {
@@ -46,8 +47,7 @@ struct Failure {
 Failure make_failure(Reason reason, std::string_view detail, int status = 0);
 
 /// A whole answer, head and body, in the dialect of the API called, so that its SDK raises the error it has
-/// for it. keep_alive false says "Connection: close". with_body false: for HEAD.
-std::string to_response(const Failure& failure, Dialect dialect, std::string_view request_id, bool keep_alive,
-                        bool with_body);
+/// for it.
+std::string to_response(const Failure& failure, Dialect dialect, const Reply& reply);
 
 }  // namespace noren::proxy

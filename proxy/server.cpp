@@ -60,8 +60,8 @@ void Server::start() {
     }
 }
 
-void Server::post(std::size_t worker, std::function<void()> task) {
-    workers_.at(worker)->post(std::move(task));
+void Server::post(std::size_t worker, net::Posting& posting) {
+    workers_.at(worker)->loop().post(posting);
 }
 
 void Server::apply(const std::shared_ptr<const Settings>& settings) {

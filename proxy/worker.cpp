@@ -50,10 +50,6 @@ void Worker::stop(Stop how) {
     loop_.post([this, how] { stop_here(how); });
 }
 
-void Worker::post(std::function<void()> task) {
-    loop_.post(std::move(task));
-}
-
 void Worker::stop_here(Stop how) {
     stopping_ = how;
     if (how == Stop::now) acceptor_.reset();

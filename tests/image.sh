@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# image.sh [--arm64] [--keep]: builds the runtime and the debug image as docker/Dockerfile says, without a Docker engine and
+# image.sh [--cross] [--keep]: builds the runtime and the debug image as docker/Dockerfile says, without a Docker engine and
 # without a registry: the bases are made here from Debian's packages. Looks at what came out, and runs it as a hardened pod
-# would. Ends with the totals. --arm64: cross-compiles that as well. --keep: leaves the images in build/image.
+# would. Ends with the totals. --cross: compiles for the other of amd64 and arm64 as well. --keep: leaves the images in
+# build/image.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-arm64=0 keep=0
+cross=0 keep=0
 for option in "$@"; do
     case $option in
-        --arm64) arm64=1 ;;
+        --cross) cross=1 ;;
         --keep) keep=1 ;;
-        *) sed -n '2,4s/^# //p' "$0"; exit 2 ;;
+        *) sed -n '2,5s/^# //p' "$0"; exit 2 ;;
     esac
 done
 [ "$(id -u)" -eq 0 ] || { echo "SKIPPED: image.sh needs root, for chroots and runc"; exit 0; }
@@ -18,6 +19,9 @@ work=$PWD/build/image
 mkdir -p "$work/bases"
 export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 buildah() { command buildah --root "$work/storage" --runroot "$work/run" "$@"; }
+native=$(dpkg --print-architecture)
+other=arm64
+[ "$native" = arm64 ] && other=amd64
 revision=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 limit=$((40 * 1000 * 1000))
 
@@ -32,8 +36,8 @@ check() { # what, command...
 }
 end() {
     command runc delete -f noren-image-test >/dev/null 2>&1
-    [ $keep -eq 1 ] || { buildah rmi -a -f >/dev/null 2>&1; rm -rf "$work/storage" "$work/run" "$work/bundle" "$work/oci"; }
-    rm -f "$work/log"
+    [ $keep -eq 1 ] || { buildah rmi -a -f >/dev/null 2>&1; rm -rf "$work/storage" "$work/run" "$work/oci"; }
+    rm -f "$work/log" "$work/noren.log"
 }
 trap end EXIT
 
@@ -45,34 +49,36 @@ base() { # name, mmdebstrap options...
         mv "$work/bases/part-$name.tar" "$work/bases/$name.tar"
     fi
     printf 'FROM scratch\nADD %s.tar /\n' "$name" >"$work/bases/$name.Dockerfile"
-    buildah bud --quiet --pull-never --format docker -t "localhost/noren-base:$name" -f "$work/bases/$name.Dockerfile" "$work/bases"
+    local arch=${name#runtime-}
+    [ "$arch" != "$name" ] || arch=$native
+    buildah bud --quiet --pull-never --format docker --platform "linux/$arch" -t "localhost/noren-base:$name" \
+        -f "$work/bases/$name.Dockerfile" "$work/bases"
 }
 build() { # target, architecture, tag
     buildah bud --quiet --layers --pull-never --format docker --target "$1" --platform "linux/$2" \
-        --ignorefile docker/Dockerfile.dockerignore --build-arg "REVISION=$revision" \
+        --ignorefile docker/Dockerfile.dockerignore --build-arg "REVISION=$revision" --build-arg "BUILDPLATFORM=linux/$native" \
         --build-arg BUILD_BASE=localhost/noren-base:build --build-arg "RUNTIME_BASE=localhost/noren-base:runtime-$2" \
         --build-arg "DEBUG_BASE=localhost/noren-base:debug" -t "localhost/noren:$3" -f docker/Dockerfile .
 }
-size() { buildah inspect --type image "localhost/noren:$1" >"$work/inspect.json"; buildah images --json "localhost/noren:$1" | jq -r '.[0].size'; }
 of_config() { buildah inspect --type image "localhost/noren:$1" | jq -r ".Docker.config$2"; }
 is() { [ "$1" = "$2" ] || { echo "found $1, expected $2"; return 1; }; }
 
 runtime_packages=libc6,libstdc++6,libgcc-s1,libssl3,base-files,netbase,tzdata,ca-certificates
 build_packages=$(sed -n 's/^build: //p' deploy/packages.txt | tr ' ' ',')
 check "base for building" base build --variant=apt --include="$build_packages"
-check "base for running (no shell)" base runtime-amd64 --variant=extract --include="$runtime_packages"
+check "base for running (no shell)" base "runtime-$native" --variant=extract --include="$runtime_packages"
 check "base for debugging" base debug --variant=essential --include=libstdc++6,libssl3,ca-certificates,gdb
 begin=$SECONDS
-check "runtime image" build runtime amd64 runtime
-check "debug image" build debug amd64 debug
+check "runtime image" build runtime "$native" runtime
+check "debug image" build debug "$native" debug
 echo "      built in $((SECONDS - begin)) s"
-if [ $arm64 -eq 1 ]; then
-    check "base for arm64" base runtime-arm64 --variant=extract --architectures=arm64 --include="$runtime_packages"
-    check "runtime image for arm64" build runtime arm64 runtime-arm64
+if [ $cross -eq 1 ]; then
+    check "base for $other" base "runtime-$other" --variant=extract --architectures="$other" --include="$runtime_packages"
+    check "runtime image for $other" build runtime "$other" "runtime-$other"
 fi
 
 # --- what is in it
-for tag in runtime debug $([ $arm64 -eq 1 ] && echo runtime-arm64); do
+for tag in runtime debug $([ $cross -eq 1 ] && echo "runtime-$other"); do
     buildah push --quiet "localhost/noren:$tag" "oci:$work/oci:$tag" >/dev/null 2>&1
     unpacked=$work/unpacked-$tag
     rm -rf "$unpacked"
@@ -84,7 +90,16 @@ for tag in runtime debug $([ $arm64 -eq 1 ] && echo runtime-arm64); do
     [ "$tag" = debug ] || check "$tag is smaller than 40 MB" [ "$bytes" -lt $limit ]
 done
 root=$work/unpacked-runtime/rootfs
-no_shell() { local found; found=$(find "$root/bin/" "$root/usr/bin/" -name '*sh' -type f 2>/dev/null); [ -z "$found" ] || { echo "$found"; return 1; }; }
+if [ $cross -eq 1 ]; then
+    check "the other image says and holds $other" is \
+        "$(buildah inspect --type image "localhost/noren:runtime-$other" | jq -r .OCIv1.architecture), $(file -b "$work/unpacked-runtime-$other/rootfs/usr/local/bin/noren" | grep -oE 'x86-64|aarch64')" \
+        "$other, $([ "$other" = arm64 ] && echo aarch64 || echo x86-64)"
+fi
+no_shell() {
+    local found
+    found=$(find "$root" \( -name sh -o -name bash -o -name dash -o -name busybox \) ! -type d)
+    [ -z "$found" ] || { echo "$found"; return 1; }
+}
 nothing_setuid() { local found; found=$(find "$root" -perm /6000 -type f); [ -z "$found" ] || { echo "$found"; return 1; }; }
 sbom() {
     python3 - "$1" <<'PY'
@@ -121,9 +136,11 @@ bundle() { # an unpacked image becomes what runc runs, in this machine's network
         | .mounts += [{"destination": "/run/noren", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev", "mode=0777"]}]' \
         "$config" >"$config.new" && mv "$config.new" "$config"
 }
-run_to_end() { bundle "$1" && runc run -b "$work/unpacked-runtime" noren-image-test; }
-check "noren --version inside" run_to_end '["/usr/local/bin/noren", "--version"]'
-grep -q "$revision" "$work/log" 2>/dev/null || true
+says_revision() {
+    bundle '["/usr/local/bin/noren", "--version"]'
+    runc run -b "$work/unpacked-runtime" noren-image-test | tee /dev/stderr | grep -q "$revision"
+}
+check "noren --version names the revision" says_revision
 
 serve() {
     bundle '["/usr/local/bin/noren", "--listen", "127.0.0.1:18080", "--ops", "127.0.0.1:19464", "--upstream", "http://127.0.0.1:18000"]'

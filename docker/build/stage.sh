@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # stage.sh ARCH OUT PROGRAM...: lays out what goes into an image:
-#   OUT/root    the stripped programs, the libraries that the runtime base lacks, a folder for the control socket, an SBOM
+#   OUT/files   the stripped programs, the libraries that the runtime base lacks, a folder for the control socket, an SBOM
 #   OUT/debug   their debug symbols, where a debugger looks for them
 set -eu
 arch=$1 out=$2
@@ -11,7 +11,7 @@ if [ "$arch" != "$(dpkg --print-architecture)" ]; then
     strip=$triplet-strip objcopy=$triplet-objcopy
 fi
 libraries=/usr/lib/$triplet
-mkdir -p "$out/root/usr/local/bin" "$out/root$libraries" "$out/root/run" "$out/debug/usr/lib/debug/usr/local/bin"
+mkdir -p "$out/files/usr/local/bin" "$out/files$libraries" "$out/files/run" "$out/debug/usr/lib/debug/usr/local/bin"
 
 # With everything that those need in turn. readelf and not ldd, which would have to run the file.
 needed() {
@@ -28,8 +28,8 @@ found=("")
 for program in "$@"; do
     built=build/image-$arch/bin/$program
     "$objcopy" --only-keep-debug --compress-debug-sections "$built" "$out/debug/usr/lib/debug/usr/local/bin/$program.debug"
-    "$strip" -o "$out/root/usr/local/bin/$program" "$built"
-    (cd "$out/debug/usr/lib/debug/usr/local/bin" && "$objcopy" --add-gnu-debuglink="$program.debug" "$out/root/usr/local/bin/$program")
+    "$strip" -o "$out/files/usr/local/bin/$program" "$built"
+    (cd "$out/debug/usr/lib/debug/usr/local/bin" && "$objcopy" --add-gnu-debuglink="$program.debug" "$out/files/usr/local/bin/$program")
     needed "$built"
 done
 linked=()
@@ -37,11 +37,11 @@ for name in "${found[@]}"; do
     case $name in
         # The bases have the C and C++ runtime and OpenSSL.
         '' | ld-linux* | libc.so.* | libm.so.* | libpthread.so.* | librt.so.* | libgcc_s.so.* | libstdc++.so.* | libssl.so.* | libcrypto.so.*) ;;
-        *) cp -L "$libraries/$name" "$out/root$libraries/" ;;
+        *) cp -L "$libraries/$name" "$out/files$libraries/" ;;
     esac
     [ -e "$libraries/$name" ] && [ -n "$name" ] && linked+=("$libraries/$name")
 done
 # Group 0 may write there: OpenShift gives a container any uid, and that group.
-install -d -o 65532 -g 0 -m 0775 "$out/root/run/noren"
-mkdir -p "$out/root/usr/share/doc/noren"
-"$(dirname "$0")/sbom.sh" "$arch" "${linked[@]}" >"$out/root/usr/share/doc/noren/sbom.spdx.json"
+install -d -o 65532 -g 0 -m 0775 "$out/files/run/noren"
+mkdir -p "$out/files/usr/share/doc/noren"
+"$(dirname "$0")/sbom.sh" "$arch" "${linked[@]}" >"$out/files/usr/share/doc/noren/sbom.spdx.json"

@@ -44,17 +44,12 @@ int listen_on(const tcp::endpoint& endpoint) {
 
 }  // namespace
 
-// Delegating, so that the destructor tidies up when opening fails half-way.
-ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers) : ListenerSet() {
+ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers) {
     if (address.path.empty()) {
         open_tcp(address, workers);
     } else {
         open_unix(address.path, workers);
     }
-}
-
-ListenerSet::~ListenerSet() {
-    if (unix_file_) unix_file_->remove();
 }
 
 void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers) {

@@ -21,7 +21,6 @@ namespace noren::proxy::net {
 class ListenerSet {
   public:
     ListenerSet(const config::Endpoint& address, std::size_t workers);
-    ~ListenerSet();
     ListenerSet(const ListenerSet&) = delete;
     ListenerSet& operator=(const ListenerSet&) = delete;
 
@@ -32,7 +31,6 @@ class ListenerSet {
     std::uint16_t port() const { return port_; }
 
   private:
-    ListenerSet() = default;
     void open_tcp(const config::Endpoint& address, std::size_t workers);
     void open_unix(const std::string& path, std::size_t workers);
 

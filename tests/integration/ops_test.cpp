@@ -116,7 +116,7 @@ TEST_CASE("end to end: a worker that hangs fails liveness by name, and is forgiv
     engine.start();
     NorenUnderTest noren(url_of(engine), [](auto& config) { config.workers = 2; }, {5ms, 200});
     CHECK(healthy_says(noren, "healthy"));
-    HangingThread worker(thread_called("worker-1"));
+    HangingThread worker(thread_called("noren-w1"));
     CHECK(healthy_says(noren, "worker 1 has not turned for "));
     worker.release();
     CHECK(healthy_says(noren, "healthy"));

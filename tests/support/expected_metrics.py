@@ -81,12 +81,14 @@ def of_relayed(case, model, new_connection):
         moved.observe_times(f"noren_{name}_seconds")
     for stage in STAGES:
         moved.observe_times("noren_request_stage_seconds", stage=stage)
+    if outcome == "upstream_error":
+        moved.count("noren_upstream_errors_total", reason="stream_error")
     if new_connection:
         moved.count("noren_upstream_connects_total", result="ok")
         moved.observe_times("noren_upstream_connect_seconds")
-    for direction, side, size in (("received", "client", len(case.request_body)), ("sent", "upstream", len(case.request_body)),
-                                  ("received", "upstream", len(case.body)), ("sent", "client", len(case.body))):
-        moved.count(f"noren_{direction}_bytes_total", size, side=side)
+    for came_from, went_to, size in (("client", "upstream", len(case.request_body)), ("upstream", "client", len(case.body))):
+        moved.count("noren_received_bytes_total", size, side=came_from)
+        moved.count("noren_sent_bytes_total", size, side=went_to)
     add_tokens(moved, case, model)
     if case.encoding:
         moved.count("noren_unobserved_responses_total", reason="encoding")

@@ -66,7 +66,10 @@ NorenUnderTest::NorenUnderTest(const std::string& upstream_url,
     const noren::config::Resolved loaded = noren::config::load(sources);
     if (!loaded.config) throw std::runtime_error(loaded.mistakes.front().to_string());
     app_ = std::make_unique<noren::proxy::App>(loaded, sources, heartbeat);
-    thread_ = std::thread([this] { app_->run(false); });
+    thread_ = std::thread([this] {
+        app_->run(false);
+        ended_ = true;
+    });
 }
 
 NorenUnderTest::~NorenUnderTest() {
@@ -115,6 +118,13 @@ double NorenUnderTest::metric(const std::string& series) const {
     const auto all = metrics();
     const auto found = all.find(series);
     return found == all.end() ? -1 : found->second;
+}
+
+bool NorenUnderTest::ends() const {
+    const auto give_up = std::chrono::steady_clock::now() + k_patience;
+    while (!ended_ && std::chrono::steady_clock::now() < give_up)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return ended_;
 }
 
 bool NorenUnderTest::reaches(const std::string& series, double value) const {

@@ -2,6 +2,7 @@
 // A whole noren inside a test: real sockets on loopback, ports chosen by the kernel, its log in a file of its
 // own.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,6 +43,8 @@ class NorenUnderTest {
     void reload(const std::function<void(noren::config::Config&)>& change);
     /// As SIGTERM does: drain, then end.
     void terminate() { app_->terminate(); }
+    /// Waits, up to 20 s, for it to have ended by itself.
+    bool ends() const;
     void stop();
 
   private:
@@ -51,6 +54,7 @@ class NorenUnderTest {
     noren::config::Config config_;
     std::unique_ptr<noren::proxy::App> app_;
     std::thread thread_;
+    std::atomic<bool> ended_{false};
 };
 
 /// A blocking client socket on loopback that gives up after 20 s.

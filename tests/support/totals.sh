@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # totals.sh: for the scripts that run many tests. `run NAME COMMAND...` prints a line for each, with what the command
 # said last, or with the end of its output if it failed; `totals` prints how many passed and failed, and fails if any did.
 passed=0 failed=0
