@@ -12,7 +12,7 @@ namespace noren::metrics {
 /// beginning: what stands between the opening quote and what comes next, which is no ordinary character.
 void JsonSieve::begin_string(bool is_key, std::string_view beginning) {
     unfinished_.pending = true;
-    loose_.string_begin = beginning.data();
+    string_begin_ = beginning.data();
     unfinished_.is_key = is_key;
     unfinished_.kept = is_key ? levels_.back().schema != nullptr : keeps();
     if (unfinished_.kept && !is_key) tree_.begin_text(place_.mark);
@@ -57,8 +57,7 @@ void JsonSieve::end_string(const char* quote) {
         end_key({string.key.data(), string.key_size});
     } else {
         if (string.kept) tree_.end_text();
-        if (loose_.string_begin)
-            note_loose({loose_.string_begin, static_cast<std::size_t>(quote - loose_.string_begin)});
+        if (string_begin_) note_loose(string_begin_, quote);
         state_ = State::after_value;
     }
 }
