@@ -238,7 +238,10 @@ def itself():
             graph("Connections refused and switched",
                   "Refused as soon as they came: downstream.max_connections, or no descriptor left. Switched: to WebSocket or another protocol.",
                   {"refused, {{reason}}": rate("noren_client_connections_refused_total", "reason"),
-                   "switched to {{protocol}}": rate("noren_upgrades_total", "protocol")}, "cps")]),
+                   "switched to {{protocol}}": rate("noren_upgrades_total", "protocol")}, "cps"),
+            graph("TLS", "Handshakes with clients, by result, and certificates that were renewed; all 0 where clients come without TLS.",
+                  {"handshakes, {{result}}": rate("noren_tls_handshakes_total", "result"),
+                   "renewals, {{result}}": rate("noren_tls_certificate_reloads_total", "result")}, "cps")]),
     ])
 
 
