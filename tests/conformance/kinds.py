@@ -43,6 +43,16 @@ def header_lines():
             yield line[:position] + bytes([value]) + line[position:]
 
 
+def chunked_bodies():
+    """Likewise around a chunk's size line and the end of its data."""
+    rest = b"hello\r\n0\r\n\r\n"
+    for line in chunk_lines():
+        yield line + rest
+    for position in (5, 6, 7):
+        for value in range(256):
+            yield b"5\r\n" + rest[:position] + bytes([value]) + rest[position:]
+
+
 def chunk_lines():
     line = b"5 ;a = \"b\\c\";d\r\n"
     for position in (0, 1, 2, 3, 4, 7, 8, 9, 10, 12, 14, 15):
@@ -106,9 +116,9 @@ def requests():
     for line in header_lines():
         yield meant("header line, request", b"POST " + next(targets) + b" HTTP/1.1\r\nHost: a\r\n" + line
                     + b"Content-Length: 2\r\n\r\nhi", "POST", True)
-    for line in chunk_lines():
+    for body in chunked_bodies():
         yield meant("chunk line, request", b"POST " + next(targets) + b" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-                    + line + b"hello\r\n0\r\n\r\n", "POST", True)
+                    + body, "POST", True)
     for (lines, lengths, codings), method, version in itertools.product(framings(), ("GET", "POST"), ("HTTP/1.0", "HTTP/1.1")):
         head = method.encode() + b" " + next(targets) + b" " + version.encode() + b"\r\nHost: a\r\n" + lines + b"\r\n"
         # Bytes behind the message must not be taken into it, nor for a request: they are none.
@@ -118,9 +128,8 @@ def requests():
 def answers():
     for line in header_lines():
         yield meant("header line, answer", b"HTTP/1.1 200 OK\r\n" + line + b"Content-Length: 2\r\n\r\nhi", "GET", False)
-    for line in chunk_lines():
-        yield meant("chunk line, answer", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + line + b"hello\r\n0\r\n\r\n",
-                    "GET", False)
+    for body in chunked_bodies():
+        yield meant("chunk line, answer", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body, "GET", False)
     for (lines, lengths, codings), method, version in itertools.product(framings(), ("GET", "HEAD"), ("HTTP/1.0", "HTTP/1.1")):
         body = framed_body(lengths, codings, version == "HTTP/1.0", CHUNKS)
         if method == "HEAD":
