@@ -92,10 +92,9 @@ TEST_CASE("a process that was stopped has missed one beat, not many") {
 }
 
 TEST_CASE("the complaint says how long") {
-    Rig rig(1, {500ms, 3});
+    Rig rig(1, {100ms, 10});
     rig.turns[0] = false;
     CHECK(rig.complains("worker 0 has not turned for 1 s"));
-    CHECK(rig.complains("worker 0 has not turned for 2 s"));
 }
 
 }  // namespace noren::proxy
