@@ -51,7 +51,7 @@ for part in "${parts[@]}"; do
         leaves)
             figures='random leaves:' run leaves-random env NOREN_LEAVES=10000 $bin/integration "after thousands of random leaves*"
             figures='^left ' run leaves-by-phase env NOREN_LEAVES_PER_PHASE=200 $bin/integration "[leave times]" ;;
-        end-to-end) run end-to-end repeat 1000 $bin/integration "end to end*" ;;
+        end-to-end) run end-to-end repeat 1000 $bin/integration "end to end: cap 1*" ;;
         gate) run gate env NOREN_GATE_STEPS=1000000 build/tsan/bin/unit-proxy "four threads of arrivals*" ;;
         corpus) run corpus-mutated python3 tests/corpus/differential.py $bin/observe-batch --cases 200000 ;;
         reload) figures='^ok ' run reload python3 tests/integration/reload.py $bin --changes 200 ;;
