@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view k_listen = "IPv4:port, [IPv6]:port, :port or unix:/path";
 constexpr std::string_view k_listen_tcp = "IPv4:port, [IPv6]:port or :port";
-constexpr std::string_view k_upstream = "http://host:port or unix:/path";
+constexpr std::string_view k_upstream = "http://host:port, https://host:port or unix:/path";
 constexpr std::size_t k_longest_host = 253;  // RFC 1035 2.3.4, without the root's dot
 
 ParsedEndpoint refuse(std::string_view expected) {
@@ -130,12 +130,11 @@ ParsedEndpoint parse_listen_tcp(std::string_view text) {
 
 ParsedEndpoint parse_upstream(std::string_view text) {
     constexpr std::string_view http = "http://";
+    constexpr std::string_view https = "https://";
     if (text.starts_with("unix:")) return parse_unix(text.substr(5));
-    if (text.starts_with("https://")) {
-        return refuse(std::string(k_upstream) + ": TLS to the engine is not supported yet");
-    }
-    if (!text.starts_with(http)) return refuse(k_upstream);
-    text.remove_prefix(http.size());
+    const bool tls = text.starts_with(https);
+    if (!tls && !text.starts_with(http)) return refuse(k_upstream);
+    text.remove_prefix(tls ? https.size() : http.size());
 
     const std::size_t end = std::min(text.find_first_of("/?#"), text.size());
     const std::string_view after = text.substr(end);
@@ -149,9 +148,10 @@ ParsedEndpoint parse_upstream(std::string_view text) {
     }
     const auto authority = split_authority(text);
     if (!authority || authority->host.empty()) return refuse(k_upstream);
-    const auto port = authority->has_port ? parse_port(authority->port) : std::optional<std::uint16_t>(80);
+    const std::uint16_t usual = tls ? 443 : 80;
+    const auto port = authority->has_port ? parse_port(authority->port) : usual;
     if (!port || *port == 0) return refuse(std::string(k_upstream) + " with a port from 1 to 65535");
-    return {Endpoint{std::string(authority->host), *port, ""}, ""};
+    return {Endpoint{std::string(authority->host), *port, "", tls}, ""};
 }
 
 std::string to_string(const Endpoint& endpoint) {
@@ -159,6 +159,10 @@ std::string to_string(const Endpoint& endpoint) {
     const bool ipv6 = endpoint.host.find(':') != std::string::npos;
     const std::string host = ipv6 ? '[' + endpoint.host + ']' : endpoint.host;
     return host + ':' + std::to_string(endpoint.port);
+}
+
+bool is_host(std::string_view text) {
+    return is_host_name(text) || is_ipv6(text);
 }
 
 bool is_socket_path(std::string_view text) {

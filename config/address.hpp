@@ -14,6 +14,7 @@ struct Endpoint {
     std::string host;  ///< name or address, IPv6 without brackets; empty = every interface (listening only)
     std::uint16_t port = 0;  ///< 0 = any free port (listening only)
     std::string path;        ///< absolute path of a Unix socket; then host and port mean nothing
+    bool tls = false;        ///< https:// (upstream only)
 
     bool is_unix() const { return !path.empty(); }
 
@@ -32,13 +33,16 @@ ParsedEndpoint parse_listen(std::string_view text);
 /// As parse_listen, without `unix:`.
 ParsedEndpoint parse_listen_tcp(std::string_view text);
 
-/// `http://host[:port]` (port 80 if left out), a lone `/` may follow, or `unix:/path`. Refused with their own
-/// words: `https://`, a path or query (noren passes paths on as they come), user and password (noren adds no
-/// credentials; the client's own are passed on).
+/// `http://host[:port]` (port 80 if left out) or `https://host[:port]` (443), a lone `/` may follow, or
+/// `unix:/path`. Refused with their own words: a path or query (noren passes paths on as they come), user and
+/// password (noren adds no credentials; the client's own are passed on).
 ParsedEndpoint parse_upstream(std::string_view text);
 
 /// `host:port`, `[v6]:port`, `:port` or `unix:/path`, for people and for parse_listen.
 std::string to_string(const Endpoint& endpoint);
+
+/// Whether text can be a host of a URL: a name, an IPv4 or an IPv6 address (without brackets).
+bool is_host(std::string_view text);
 
 /// Whether text can be the path of a Unix socket: absolute, at most 107 bytes, no control characters.
 bool is_socket_path(std::string_view text);

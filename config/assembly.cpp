@@ -16,15 +16,21 @@ namespace {
 
 constexpr std::size_t k_most_mistakes = 100;  // enough for any person; a bound for any input
 
-/// What may stand in a section; at the top also the sections themselves.
+/// The name in `section` of the section that leads to `inner`; empty if `inner` is not in it.
+std::string_view step_towards(std::string_view inner, std::string_view section) {
+    if (!section.empty()) {
+        if (!inner.starts_with(section) || inner.substr(section.size(), 1) != ".") return {};
+        inner.remove_prefix(section.size() + 1);
+    }
+    return inner.substr(0, inner.find('.'));
+}
+
+/// What may stand in a section: its keys and the sections in it.
 std::vector<std::string_view> names_in(std::string_view section) {
     std::vector<std::string_view> names;
     for (const Key& key : keys()) {
-        if (key.section == section) {
-            names.push_back(key.name);
-        } else if (section.empty() && (names.empty() || names.back() != key.section)) {
-            names.push_back(key.section);
-        }
+        const std::string_view name = key.section == section ? key.name : step_towards(key.section, section);
+        if (!name.empty() && (names.empty() || names.back() != name)) names.push_back(name);
     }
     return names;
 }
@@ -84,7 +90,8 @@ void Assembly::decode_entry(const Value& key, const Value& value, std::string_vi
                         "the name of a key"});
     }
     const Key* known = find_key(section, key.text);
-    const bool opens_section = section.empty() && is_section(key.text);
+    const std::string inner = key_path(section, key.text);
+    const bool opens_section = key.text.find('.') == std::string::npos && is_section(inner);
     if (!known && !opens_section) return refuse("an unknown key", suggest(section, key.text));
 
     const auto [first, is_new] = origins_.try_emplace(path, Origin{std::string(name), key.line});
@@ -96,7 +103,7 @@ void Assembly::decode_entry(const Value& key, const Value& value, std::string_vi
     // A section whose keys are all commented out.
     if (value.kind == Value::Kind::null) return;
     if (value.kind != Value::Kind::map) return refuse(describe(value), "keys of the section " + path);
-    decode_map(value, key.text, name);
+    decode_map(value, inner, name);
 }
 
 void Assembly::add_override(const Key& key, std::string_view text, std::string_view source) {

@@ -14,17 +14,41 @@ namespace noren::config {
 using Duration = std::chrono::milliseconds;  ///< resolution of every duration in the file: 1 ms
 using Bytes = std::uint64_t;
 
+/// TLS to the engine; only with an https:// url. Files are PEM and are read again when they change.
+struct UpstreamTls {
+    std::string ca;             ///< file of the CAs to trust; empty = those of the system
+    std::string server_name;    ///< what the engine's certificate must be for; empty = the host of the url
+    std::string verify = "on";  ///< on, or off: anybody can pose as the engine
+    std::string certificate;    ///< file of the certificate to show if the engine asks; empty = none
+    std::string key;            ///< file of its private key
+
+    bool operator==(const UpstreamTls&) const = default;
+};
+
 /// The only inference server behind this noren.
 struct Upstream {
-    std::string url = "http://127.0.0.1:8000";  ///< http://host[:port] or unix:/path. Restart needed.
+    /// http://host[:port], https://host[:port] or unix:/path. Restart needed.
+    std::string url = "http://127.0.0.1:8000";
     /// How long a pooled connection may idle. Must stay below the engine's own keep-alive time (uvicorn
     /// closes at 5 s), or a request is sent into a connection that is just being closed. 0 = no reuse.
     Duration idle_timeout{4'000};
     std::string health_path = "/health";  ///< probed with GET; any answer below 500 means "up"
     Duration health_interval{5'000};      ///< up to 1h; 0 = no probing, the engine counts as up
     Duration health_timeout{2'000};       ///< 10ms..1h
+    UpstreamTls tls;
 
     bool operator==(const Upstream&) const = default;
+};
+
+/// TLS towards the clients; without a certificate it is plain HTTP. Files are PEM and are read again when
+/// they change.
+struct Tls {
+    std::string certificate;  ///< file of the certificate and its chain; empty = no TLS
+    std::string key;          ///< file of its private key, without a passphrase
+    std::string client_ca;    ///< file of CAs: clients must show a certificate of one; empty = need not
+    std::string min_version = "1.2";  ///< 1.2 or 1.3
+
+    bool operator==(const Tls&) const = default;
 };
 
 /// Who may be in the engine, and who may wait.
@@ -33,9 +57,9 @@ struct Admission {
     /// A file that holds a max_concurrency and nothing else, stronger than every other source: an annotation
     /// of the pod, by way of the downward API. Empty = none; so is a file that is missing or blank.
     std::string max_concurrency_file;
-    std::uint32_t max_queue = 512;        ///< requests waiting; 0 = nobody waits, refuse at once
-    Duration queue_timeout{30'000};       ///< absolute, from ready-to-be-admitted; 0 = wait for ever
-    std::uint16_t full_status = 429;      ///< status of queue_full and queue_timeout: 429 or 503
+    std::uint32_t max_queue = 512;    ///< requests waiting; 0 = nobody waits, refuse at once
+    Duration queue_timeout{30'000};   ///< absolute, from ready-to-be-admitted; 0 = wait for ever
+    std::uint16_t full_status = 429;  ///< status of queue_full and queue_timeout: 429 or 503
     /// Paths whose POSTs generate and so need a permit. `*` stands for exactly one path segment.
     // clang-format off
     std::vector<std::string> gated_paths = {
@@ -68,7 +92,7 @@ struct Downstream {
 /// One named duration for each way of waiting; each has its own reason in logs and metrics. 0 = no limit
 /// (not allowed for head and connect).
 struct Timeouts {
-    Duration head{10'000};            ///< from a request's first byte to its whole head
+    Duration head{10'000};            ///< to a new connection's first byte; from there to a head's end
     Duration body_idle{30'000};       ///< between bytes of a request body
     Duration keep_alive{75'000};      ///< an idle client connection between requests
     Duration connect{5'000};          ///< to the engine
@@ -128,7 +152,9 @@ struct Metrics {
 
 struct Config {
     std::string listen = "0.0.0.0:8080";  ///< IPv4:port, [IPv6]:port or unix:/path. Restart needed.
+    std::uint32_t listen_mode = 0660;     ///< of the socket file, with listen: unix:/path. Restart needed.
     std::uint32_t workers = 0;            ///< threads; 0 = CPUs of the container, at most 4. Restart needed.
+    Tls tls;
     Upstream upstream;
     Admission admission;
     Downstream downstream;

@@ -79,6 +79,42 @@ void check_addresses(const Config& config, Found& found) {
     }
 }
 
+/// One file of a pair says nothing without the other.
+void check_pair(std::string_view one, const std::string& one_path, std::string_view other,
+                const std::string& other_path, Found& found) {
+    if (one_path.empty() == other_path.empty()) return;
+    const bool first = other_path.empty();
+    found.push_back({{first ? one : other, first ? other : one},
+                     std::string(first ? one : other) + " without " + std::string(first ? other : one),
+                     "both, or neither"});
+}
+
+void check_tls(const Config& config, Found& found) {
+    const Tls& tls = config.tls;
+    check_pair("tls.certificate", tls.certificate, "tls.key", tls.key, found);
+    if (!tls.client_ca.empty() && tls.certificate.empty() && tls.key.empty()) {
+        found.push_back({{"tls.client_ca", "tls.certificate"},
+                         "tls.client_ca without tls.certificate",
+                         "a certificate to speak TLS with"});
+    }
+    const UpstreamTls& upstream = config.upstream.tls;
+    check_pair("upstream.tls.certificate", upstream.certificate, "upstream.tls.key", upstream.key, found);
+    const auto engine = parse_upstream(config.upstream.url).endpoint;
+    if (!engine || engine->tls) return;
+    // Where TLS is described it is wanted: to go without it for want of one letter must not happen unseen.
+    const std::pair<std::string_view, bool> described[] = {
+        {"upstream.tls.ca", !upstream.ca.empty()},
+        {"upstream.tls.server_name", !upstream.server_name.empty()},
+        {"upstream.tls.certificate", !upstream.certificate.empty()}};
+    for (const auto& [key, is_set] : described) {
+        if (!is_set) continue;
+        found.push_back(
+            {{key, "upstream.url"},
+             std::string(key) + " while upstream.url is \"" + mask_userinfo(config.upstream.url) + '"',
+             "an https:// url, or no upstream.tls"});
+    }
+}
+
 void check_times(const Config& config, Found& found) {
     const Duration total = config.timeouts.total;
     const Duration queue = config.admission.queue_timeout;
@@ -105,6 +141,7 @@ void check_models(const Config& config, Found& found) {
 std::vector<Contradiction> find_contradictions(const Config& config) {
     Found found;
     check_addresses(config, found);
+    check_tls(config, found);
     check_times(config, found);
     check_models(config, found);
     return found;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -40,27 +41,32 @@ Key key(std::string_view name, T Config::* field, Rule<T> rule, Applies applies 
     return make_key("", name, member, std::move(rule), applies);
 }
 
-/// A struct of Config under its name; calling it gives one key of the section.
-template <class Struct>
+/// A struct in a Config, as the members that lead to it, under its name; calling it gives one key of the
+/// section.
+template <class... Path>
 class Section {
   public:
-    Section(std::string_view name, Struct Config::* part) : name_(name), part_(part) {}
+    explicit Section(std::string_view name, Path... path) : name_(name), path_(path...) {}
 
-    template <class T>
+    template <class T, class Struct>
     Key operator()(std::string_view name, T Struct::* field, Rule<T> rule,
                    Applies applies = Applies::live) const {
-        const auto member = [part = part_, field](auto& config) -> auto& { return config.*part.*field; };
+        const auto member = [path = path_, field](auto& config) -> auto& {
+            return std::apply([&](auto... step) -> auto& { return (config.*....*step).*field; }, path);
+        };
         return make_key(name_, name, member, std::move(rule), applies);
     }
 
   private:
     std::string_view name_;
-    Struct Config::* part_;
+    std::tuple<Path...> path_;
 };
 
 std::vector<Key> make_keys() {
     constexpr auto after_restart = Applies::after_restart;
+    const Section tls("tls", &Config::tls);
     const Section upstream("upstream", &Config::upstream);
+    const Section upstream_tls("upstream.tls", &Config::upstream, &Upstream::tls);
     const Section admission("admission", &Config::admission);
     const Section downstream("downstream", &Config::downstream);
     const Section timeouts("timeouts", &Config::timeouts);
@@ -73,13 +79,24 @@ std::vector<Key> make_keys() {
 
     return {
         key("listen", &Config::listen, listen_address(), after_restart),
+        key("listen_mode", &Config::listen_mode, file_mode(), after_restart),
         key("workers", &Config::workers, count(0, 256), after_restart),
+
+        tls("certificate", &Tls::certificate, file_path()),
+        tls("key", &Tls::key, file_path()),
+        tls("client_ca", &Tls::client_ca, file_path()),
+        tls("min_version", &Tls::min_version, one_of({"1.2", "1.3"})),
 
         upstream("url", &Upstream::url, upstream_url(), after_restart),
         upstream("idle_timeout", &Upstream::idle_timeout, duration(0ms, 1h)),
         upstream("health_path", &Upstream::health_path, request_path()),
         upstream("health_interval", &Upstream::health_interval, duration(0ms, 1h)),
         upstream("health_timeout", &Upstream::health_timeout, duration(10ms, 1h)),
+        upstream_tls("ca", &UpstreamTls::ca, file_path()),
+        upstream_tls("server_name", &UpstreamTls::server_name, host_name()),
+        upstream_tls("verify", &UpstreamTls::verify, one_of({"on", "off"})),
+        upstream_tls("certificate", &UpstreamTls::certificate, file_path()),
+        upstream_tls("key", &UpstreamTls::key, file_path()),
 
         admission("max_concurrency", &Admission::max_concurrency, count(0, k_most_requests)),
         admission("max_concurrency_file", &Admission::max_concurrency_file, file_path()),
@@ -145,9 +162,9 @@ const Key* find_key(std::string_view section, std::string_view name) {
     return nullptr;
 }
 
-bool is_section(std::string_view name) {
-    return !name.empty() &&
-           std::any_of(keys().begin(), keys().end(), [name](const Key& key) { return key.section == name; });
+bool is_section(std::string_view path) {
+    return !path.empty() &&
+           std::any_of(keys().begin(), keys().end(), [path](const Key& key) { return key.section == path; });
 }
 
 }  // namespace noren::config

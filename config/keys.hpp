@@ -16,7 +16,7 @@ namespace noren::config {
 enum class Applies { live, after_restart };
 
 struct Key {
-    std::string_view section;  ///< `admission`; empty for the keys at the top
+    std::string_view section;  ///< `admission`, `upstream.tls`; empty for the keys at the top
     std::string_view name;     ///< `max_queue`
     Applies applies;
     /// Sets the member; false, with at least one refusal added, if the value is not acceptable.
@@ -38,6 +38,7 @@ std::span<const Key> keys();
 /// Null if there is none.
 const Key* find_key(std::string_view section, std::string_view name);
 
-bool is_section(std::string_view name);
+/// path: `upstream`, `upstream.tls`.
+bool is_section(std::string_view path);
 
 }  // namespace noren::config

@@ -22,7 +22,7 @@ constexpr std::array k_names = {
     OverrideName{"--listen", "NOREN_LISTEN", "", "listen", &Overrides::listen,
                  "where clients connect: IPv4:port, [IPv6]:port, :port or unix:/path"},
     OverrideName{"--upstream", "NOREN_UPSTREAM", "upstream", "url", &Overrides::upstream,
-                 "the engine: http://host:port or unix:/path"},
+                 "the engine: http://host:port, https://host:port or unix:/path"},
     OverrideName{"--ops", "NOREN_OPS", "ops", "listen", &Overrides::ops,
                  "metrics, health and status: IPv4:port, [IPv6]:port or :port"},
     OverrideName{"--workers", "NOREN_WORKERS", "", "workers", &Overrides::workers,

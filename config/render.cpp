@@ -27,7 +27,11 @@ bool is_plain(std::string_view text) {
     std::string lower(text);
     std::transform(lower.begin(), lower.end(), lower.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    return starts_like_text && std::find(std::begin(k_words), std::end(k_words), lower) == std::end(k_words);
+    // `0660` is 660 to some readers and 432 to others.
+    const bool is_octal = first == '0' && text.size() > 1 &&
+                          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return starts_like_text && !is_octal &&
+           std::find(std::begin(k_words), std::end(k_words), lower) == std::end(k_words);
 }
 
 std::string quoted(std::string_view text) {
@@ -50,9 +54,21 @@ std::string scalar(const Value& value) {
     return is_plain(value.text) ? value.text : quoted(value.text);
 }
 
+/// How many sections lead to the keys of this one.
+std::size_t depth_of(std::string_view section) {
+    if (section.empty()) return 0;
+    return 1 + static_cast<std::size_t>(std::count(section.begin(), section.end(), '.'));
+}
+
+std::string heading(std::string_view section) {
+    const std::string indent(2 * (depth_of(section) - 1), ' ');
+    const std::string_view name = section.substr(section.rfind('.') + 1);
+    return (indent.empty() ? "\n" : indent) + std::string(name) + ":\n";
+}
+
 /// `key: value`, or the key and one indented line for each item of a list.
 std::string line(const Key& key, const Config& config) {
-    const std::string indent = key.section.empty() ? "" : "  ";
+    const std::string indent(2 * depth_of(key.section), ' ');
     const Value value = key.write(config);
     std::string out = indent + std::string(key.name) + ':';
     if (value.kind != Value::Kind::list || value.items.empty())
@@ -81,7 +97,7 @@ std::string render(const Config& config) {
     for (const Key& key : keys()) {
         if (key.section != section) {
             section = key.section;
-            out.append("\n").append(section).append(":\n");
+            out += heading(section);
         }
         out += line(key, config);
     }

@@ -137,6 +137,24 @@ Rule<T> amount(std::variant<T, UnitError> (*parse)(std::string_view), std::strin
             [format](const T& member) { return Value::scalar(format(member)); }};
 }
 
+/// Four digits, so that it looks like what chmod takes and cannot be meant as a decimal number.
+std::optional<std::uint32_t> parse_mode(const Value& value) {
+    if (value.kind != Value::Kind::scalar || value.text.size() != 4 || value.text.front() != '0')
+        return std::nullopt;
+    std::uint32_t mode = 0;
+    const char* const end = value.text.data() + value.text.size();
+    const auto [rest, error] = std::from_chars(value.text.data(), end, mode, 8);
+    if (error != std::errc{} || rest != end) return std::nullopt;
+    return mode;
+}
+
+std::string octal(std::uint32_t mode) {
+    std::string digits = "0";
+    for (const unsigned shift : {6u, 3u, 0u})
+        digits += static_cast<char>('0' + (mode >> shift & 7u));
+    return digits;
+}
+
 template <class Choices>
 std::string listing(const Choices& choices) {
     std::string out;
@@ -214,6 +232,20 @@ Rule<std::string> socket_path() {
 Rule<std::string> file_path() {
     return text("an absolute path, or \"\" for none",
                 [](std::string_view path) { return path.empty() || path.starts_with('/'); });
+}
+
+Rule<std::string> host_name() {
+    return text("the name or address of a host, or \"\" for none",
+                [](std::string_view host) { return host.empty() || is_host(host); });
+}
+
+Rule<std::uint32_t> file_mode() {
+    const std::string expected = "the permissions of a file as four octal digits, 0000 to 0777";
+    return {[=](const Value& value, Refusals& refusals) -> std::optional<std::uint32_t> {
+                if (const auto mode = parse_mode(value)) return mode;
+                return refuse(refusals, value, describe(value), expected);
+            },
+            [](const std::uint32_t& mode) { return Value::scalar(octal(mode)); }};
 }
 
 Rule<std::string> request_path() {

@@ -5,11 +5,6 @@
 
 namespace noren::metrics {
 
-using prometheus::BuildCounter;
-using prometheus::BuildGauge;
-using prometheus::BuildHistogram;
-using prometheus::Registry;
-
 namespace buckets {
 
 Buckets ttft() {
@@ -31,7 +26,7 @@ Buckets stage() {
     return bounds;
 }
 Buckets queue() {
-    return {.0001, .0005, .001, .005, .01, .025, .05, .1, .15, .25, .4, .5, .75, 1,  1.5,
+    return {.0001, .0005, .001, .005, .01, .025, .05, .1, .15, .25, .4, .5, .75, 1,   1.5,
             2,     2.5,   3.5,  5,    7.5, 10,   15,  20, 30,  40,  60, 80, 120, 160, 300};
 }
 Buckets connect() {
@@ -54,13 +49,13 @@ Buckets token_count() {
 namespace {
 
 CounterFamily& counter(Registry& registry, const char* name, const char* help) {
-    return BuildCounter().Name(name).Help(help).Register(registry);
+    return registry.add<prometheus::Counter>(name, help);
 }
 HistogramFamily& histogram(Registry& registry, const char* name, const char* help) {
-    return BuildHistogram().Name(name).Help(help).Register(registry);
+    return registry.add<Histogram>(name, help);
 }
 prometheus::Gauge& gauge(Registry& registry, const char* name, const char* help) {
-    return BuildGauge().Name(name).Help(help).Register(registry).Add({});
+    return registry.add<prometheus::Gauge>(name, help).Add({});
 }
 
 template <std::size_t n>
@@ -113,15 +108,18 @@ ProcessWide::ProcessWide(Registry& r)
                            "Ready to be admitted to admitted, of admitted requests; 0 is observed too")
                      .Add({}, buckets::queue())),
       proxy_overhead(
-          histogram(r, "noren_proxy_overhead_seconds",
-                    "What noren itself adds before the engine has the request: sent - ready - queue wait - "
-                    "connect, of requests whose body was whole when they were ready")
+          histogram(
+              r, "noren_proxy_overhead_seconds",
+              "What noren itself adds before the engine has the request: sent - ready - queue wait - "
+              "connect, of requests whose body was whole when they were ready; with a body larger than the "
+              "kernel takes at once, the time in which the engine reads it as well")
               .Add({}, buckets::overhead())),
       connect(histogram(r, "noren_upstream_connect_seconds", "Connecting to the engine, new connections only")
                   .Add({}, buckets::connect())),
       write_stall(
           histogram(r, "noren_write_stall_seconds",
-                    "Per request: time in which the engine's bytes were there and the client took none")
+                    "Per request: time in which its client held it up: the read-ahead buffer full, or the "
+                    "answer whole and not yet taken")
               .Add({}, buckets::queue())),
       inflight(gauge(r, "noren_inflight_requests", "Requests whose head was parsed and that have not ended")),
       tunnels(gauge(r, "noren_tunnels", "Connections that have switched protocols (WebSocket) and are open")),
@@ -145,8 +143,9 @@ ProcessWide::ProcessWide(Registry& r)
       rejections(counter(r, "noren_queue_rejections_total", "Requests that noren refused a place"), "reason",
                  {"full", "timeout", "shutdown"}),
       upstream_errors(
-          counter(r, "noren_upstream_errors_total",
-                  "What went wrong on the engine's side; stream_error: an error in an answer that began well"),
+          counter(
+              r, "noren_upstream_errors_total",
+              "What went wrong on the engine's side; stream_error: an error in an answer that began well"),
           "reason", {"connect", "reset", "timeout", "tls", "protocol", "http_5xx", "stream_error"}),
       upstream_connects(
           counter(r, "noren_upstream_connects_total", "Connections to the engine that were tried"), "result",
@@ -171,7 +170,17 @@ ProcessWide::ProcessWide(Registry& r)
       reloads(counter(r, "noren_config_reloads_total", "Reloads tried since start"), "result",
               {"ok", "error"}),
       restart_required(gauge(r, "noren_config_restart_required",
-                             "1 if the file differs from what runs in a key that needs a restart")) {
+                             "1 if the file differs from what runs in a key that needs a restart")),
+      tls_handshakes(
+          counter(r, "noren_tls_handshakes_total",
+                  "TLS handshakes with clients that ended, by how: done, the client spoke plain "
+                  "HTTP, hung up, a certificate was missing or refused, nothing in common, too slow"),
+          "result", {"ok", "plain_text", "closed", "certificate", "protocol", "timeout"}),
+      tls_reloads(
+          counter(r, "noren_tls_certificate_reloads_total",
+                  "Changed TLS files that were taken over, or (error) refused, so that the ones before "
+                  "stay in force"),
+          "result", {"ok", "error"}) {
     auto& stage_family =
         histogram(r, "noren_request_stage_seconds",
                   "Where a request's time went, in seconds; the stages of all requests add up to "

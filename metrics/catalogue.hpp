@@ -10,16 +10,13 @@
 #include <vector>
 
 #include <prometheus/counter.h>
-#include <prometheus/family.h>
 #include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
 
 #include "metrics/exchange_meter.hpp"
+#include "metrics/family.hpp"
+#include "metrics/histogram.hpp"
 
 namespace noren::metrics {
-
-using Buckets = std::vector<double>;
 
 namespace buckets {
 /// Narrow enough that p50 to p99 of log-normal latencies are within a few percent; they contain every
@@ -54,11 +51,11 @@ inline constexpr std::array<std::string_view, 6> k_finish_reasons = {"stop",    
 enum class Folded : unsigned char { ok, error, cancelled };
 inline constexpr std::array<std::string_view, 3> k_folded_names = {"ok", "error", "cancelled"};
 /// Words of x-noren-reason (the proxy's Reason), as labels.
-inline constexpr std::array<std::string_view, 16> k_failure_reasons = {
-    "client_closed",  "bad_request",      "head_timeout",      "body_timeout",
-    "body_too_large", "stall_timeout",    "queue_full",        "queue_timeout",
-    "draining",       "total_timeout",    "tunnel_timeout",    "upstream_connect",
-    "upstream_reset", "upstream_timeout", "upstream_protocol", "internal_error"};
+inline constexpr std::array<std::string_view, 17> k_failure_reasons = {
+    "client_closed",     "bad_request",      "head_timeout",  "body_timeout",   "body_too_large",
+    "stall_timeout",     "queue_full",       "queue_timeout", "draining",       "total_timeout",
+    "tunnel_timeout",    "upstream_connect", "upstream_tls",  "upstream_reset", "upstream_timeout",
+    "upstream_protocol", "internal_error"};
 
 inline std::string_view name_of(Endpoint e) {
     return k_endpoint_names[static_cast<std::size_t>(e)];
@@ -70,13 +67,13 @@ inline std::string_view name_of(Phase p) {
     return k_phase_names[static_cast<std::size_t>(p)];
 }
 
-using CounterFamily = prometheus::Family<prometheus::Counter>;
-using GaugeFamily = prometheus::Family<prometheus::Gauge>;
-using HistogramFamily = prometheus::Family<prometheus::Histogram>;
+using CounterFamily = Family<prometheus::Counter>;
+using GaugeFamily = Family<prometheus::Gauge>;
+using HistogramFamily = Family<Histogram>;
 
 /// The families with a series per model.
 struct ModelFamilies {
-    explicit ModelFamilies(prometheus::Registry& registry);
+    explicit ModelFamilies(Registry& registry);
 
     CounterFamily& requests;
     HistogramFamily& duration;
@@ -110,13 +107,13 @@ class CounterSet {
 
 /// Series of the whole process, each resolved once.
 struct ProcessWide {
-    explicit ProcessWide(prometheus::Registry& registry);
+    explicit ProcessWide(Registry& registry);
 
-    prometheus::Histogram& queue_wait;
-    prometheus::Histogram& proxy_overhead;
-    prometheus::Histogram& connect;
-    prometheus::Histogram& write_stall;
-    std::array<prometheus::Histogram*, k_stage_count> stages{};
+    Histogram& queue_wait;
+    Histogram& proxy_overhead;
+    Histogram& connect;
+    Histogram& write_stall;
+    std::array<Histogram*, k_stage_count> stages{};
     prometheus::Gauge& inflight;
     prometheus::Gauge& tunnels;
     prometheus::Gauge& awaiting_first_token;
@@ -137,6 +134,8 @@ struct ProcessWide {
     prometheus::Gauge& reload_time;
     CounterSet reloads;  ///< by result
     prometheus::Gauge& restart_required;
+    CounterSet tls_handshakes;  ///< by result
+    CounterSet tls_reloads;     ///< by result
 };
 
 }  // namespace noren::metrics

@@ -42,9 +42,10 @@ enum class Phase : unsigned char { upload, queued, connect, prefill, decode };
 /// the status and the stream say is worked in by the meter. Strings are of static storage.
 struct Ending {
     Outcome outcome = Outcome::ok;
-    int status = 0;           ///< sent to the client; 0 = none was
-    std::string_view reason;  ///< x-noren-reason word, e.g. "queue_full"; empty if ok
-    bool caught_up = false;   ///< every byte the engine has sent so far is with the client's kernel
+    int status = 0;                ///< sent to the client; 0 = none was
+    std::string_view reason;       ///< x-noren-reason word, e.g. "queue_full"; empty if ok
+    std::string_view detail = {};  ///< the reason as a sentence
+    bool caught_up = false;        ///< every byte the engine has sent so far is with the client's kernel
 };
 
 struct ByteCounts {

@@ -17,7 +17,7 @@ void add(prometheus::Counter& counter, const std::optional<std::int64_t>& value)
     if (value && *value > 0) counter.Increment(static_cast<double>(*value));
 }
 
-void observe(prometheus::Histogram& histogram, const std::optional<std::int64_t>& value) {
+void observe(Histogram& histogram, const std::optional<std::int64_t>& value) {
     if (value && *value > 0) histogram.Observe(static_cast<double>(*value));
 }
 
@@ -161,6 +161,7 @@ std::string ExchangeMeter::State::log_line(const Ending& ending, const ByteCount
     line.add("stream", observer ? streaming : stream_asked);
     line.add("status", std::int64_t{ending.status}).add("outcome", name_of(ending.outcome));
     if (!ending.reason.empty()) line.add("reason", ending.reason);
+    if (!ending.detail.empty()) line.add("detail", ending.detail);
     if (ending.outcome == Outcome::client_closed) line.add("phase", name_of(left_in));
     if (seen.error && upstream_status < 400) line.add("engine_error", true);
 

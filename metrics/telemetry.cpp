@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <prometheus/text_serializer.h>
-
 #include "metrics/access_log.hpp"
+#include "metrics/exposition.hpp"
 
 namespace noren::metrics {
 namespace {
@@ -30,7 +29,7 @@ template <typename Family>
 auto& of(Family& family, const std::string& model) {
     return family.Add({{"model", model}});
 }
-prometheus::Histogram& of(HistogramFamily& family, const std::string& model, const Buckets& bounds) {
+Histogram& of(HistogramFamily& family, const std::string& model, const Buckets& bounds) {
     return family.Add({{"model", model}}, bounds);
 }
 
@@ -76,9 +75,8 @@ prometheus::Counter& ModelSeries::requests(Endpoint endpoint, int code, Outcome 
 }
 
 Telemetry::Telemetry(const TelemetrySettings& settings)
-    : registry_(std::make_shared<prometheus::Registry>()),
-      families_(*registry_),
-      process_(*registry_),
+    : families_(registry_),
+      process_(registry_),
       max_models_(std::max(settings.max_models, settings.models.size())),
       unknown_(
           *models_.emplace("unknown", std::make_unique<ModelSeries>(families_, "unknown")).first->second),
@@ -88,25 +86,23 @@ Telemetry::Telemetry(const TelemetrySettings& settings)
     for (auto& [name, series] : models_)
         for (std::size_t e = 0; e < k_endpoint_names.size(); ++e)
             series->requests(static_cast<Endpoint>(e), 200, Outcome::ok);
-    prometheus::BuildGauge()
-        .Name("noren_build_info")
-        .Help("What is running; always 1")
-        .Register(*registry_)
+    registry_.add<prometheus::Gauge>("noren_build_info", "What is running; always 1")
         .Add(
             {{"version", settings.version}, {"revision", settings.revision}, {"compiler", settings.compiler}})
         .Set(1);
 }
 
 std::string Telemetry::exposition() const {
-    std::vector<prometheus::MetricFamily> all = registry_->Collect();
-    const auto append = [&all](const prometheus::Collectable& source) {
-        for (auto& family : source.Collect())
-            all.push_back(std::move(family));
+    std::string text;
+    const auto append = [&text](const prometheus::Collectable& source) {
+        append_exposition(text, source.Collect());
     };
-    for (const auto& gauge : sampled_)
-        append(*gauge);
+    for (const auto& family : registry_.families())
+        append(*family);
+    for (const auto& figure : sampled_)
+        append(*figure);
     append(process_collector_);
-    return prometheus::TextSerializer().Serialize(all);
+    return text;
 }
 
 void Telemetry::sample(std::string name, std::string help, std::vector<LabelledReading> readings) {

@@ -14,8 +14,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include <prometheus/registry.h>
-
 #include "metrics/catalogue.hpp"
 #include "metrics/clock.hpp"
 #include "metrics/sampled.hpp"
@@ -38,14 +36,14 @@ class ModelSeries {
     std::unordered_map<std::uint32_t, prometheus::Counter*> requests_;
 
   public:
-    std::array<prometheus::Histogram*, k_folded_names.size()> duration;  ///< by Folded
-    prometheus::Histogram& ttft;
-    prometheus::Histogram& upstream_ttft;
-    prometheus::Histogram& itl;
-    prometheus::Histogram& tpot;
-    prometheus::Histogram& tps;
-    prometheus::Histogram& request_prompt_tokens;
-    prometheus::Histogram& request_output_tokens;
+    std::array<Histogram*, k_folded_names.size()> duration;  ///< by Folded
+    Histogram& ttft;
+    Histogram& upstream_ttft;
+    Histogram& itl;
+    Histogram& tpot;
+    Histogram& tps;
+    Histogram& request_prompt_tokens;
+    Histogram& request_output_tokens;
     prometheus::Counter& prompt_tokens;
     prometheus::Counter& prompt_cached_tokens;
     prometheus::Counter& output_tokens_events;
@@ -85,6 +83,9 @@ class Telemetry {
     /// A client's connection that was closed as soon as it was accepted; why: "limit", "descriptors" or
     /// "memory".
     void connection_refused(std::string_view why);
+    /// With a client; result: a label of noren_tls_handshakes_total.
+    void tls_handshake(std::string_view result) { process_.tls_handshakes.add(result); }
+    void tls_reload(bool ok) { process_.tls_reloads.add(ok ? "ok" : "error"); }
     void config_reload(bool ok, std::chrono::system_clock::time_point at);
     void config_loaded(std::chrono::system_clock::time_point at);
     void config_restart_required(bool required);
@@ -97,7 +98,7 @@ class Telemetry {
     ProcessWide& process() { return process_; }
 
   private:
-    std::shared_ptr<prometheus::Registry> registry_;
+    Registry registry_;
     ModelFamilies families_;
     ProcessWide process_;
     std::vector<std::unique_ptr<Sampled>> sampled_;

@@ -45,22 +45,23 @@ std::string joined(const std::vector<std::string>& words) {
 }  // namespace
 
 App::App(const config::Resolved& loaded, config::Sources sources, const HeartbeatLimits& heartbeat)
-    : settings_(std::make_shared<const Settings>(*loaded.config)),
-      log_(loaded.config->log),
+    : log_(loaded.config->log),
       telemetry_(telemetry_settings(*loaded.config)),
+      tls_(io_, *loaded.config, telemetry_, log_, [this] { put_in_force(settings_->config); }),
+      settings_(std::make_shared<const Settings>(*loaded.config, tls_.contexts())),
       gate_(gate_limits(*loaded.config)),
       engine_(*config::parse_upstream(loaded.config->upstream.url).endpoint),
       resolver_(io_),
       services_{gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_},
+      heartbeat_(
+          io_, worker_count(*loaded.config),
+          [this](std::size_t worker, net::Posting& posting) { server_.post(worker, posting); },
+          [this](std::size_t worker, bool stuck) { worker_changed(worker, stuck); }, heartbeat),
       server_(services_, settings_, *config::parse_listen(loaded.config->listen).endpoint,
               worker_count(*loaded.config)),
       ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
-      probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, engine_up_,
-             [this](bool up, std::string_view why) { engine_changed(up, why); }),
-      heartbeat_(
-          io_, server_.workers(),
-          [this](std::size_t worker, std::function<void()> task) { server_.post(worker, std::move(task)); },
-          [this](std::size_t worker, bool stuck) { worker_changed(worker, stuck); }, heartbeat),
+      probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, tls_.contexts().upstream,
+             engine_up_, [this](bool up, std::string_view why) { engine_changed(up, why); }),
       drain_(io_, drain_hooks()),
       reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
@@ -94,6 +95,7 @@ void App::run(bool with_signals) {
     probe_.start();
     reload_.start();
     heartbeat_.start();
+    tls_.start();
     log_.event(Level::info, "serving",
                {{"listen", server_.address()},
                 {"engine", config::to_string(engine_)},
@@ -172,6 +174,7 @@ void App::worker_changed(std::size_t worker, bool stuck) {
 
 Drain::Hooks App::drain_hooks() {
     return {
+        [this] { server_.stop(Stop::closing); },
         [this] {
             gate_.close();
             server_.stop(Stop::refuse);
@@ -191,12 +194,17 @@ Drain::Hooks App::drain_hooks() {
 }
 
 void App::apply(const config::Config& config) {
-    settings_ = std::make_shared<const Settings>(config);
+    log_.set_level(level_of(config.log.level));
     gate_.set_limits(gate_limits(config));
     limit_overridden_ = false;
+    tls_.set(config);
+    put_in_force(config);
+}
+
+void App::put_in_force(const config::Config& config) {
+    settings_ = std::make_shared<const Settings>(config, tls_.contexts());
     server_.apply(settings_);
-    probe_.set(config.upstream);
-    log_.set_level(level_of(config.log.level));
+    probe_.set(config.upstream, tls_.contexts().upstream);
 }
 
 OpsHooks App::ops_hooks() {
@@ -257,6 +265,17 @@ void App::sample_gauges() {
         {{{{"state", "active"}},
           [this]() -> Value { return static_cast<double>(server_.upstream_active()); }},
          {{{"state", "idle"}}, [this]() -> Value { return static_cast<double>(server_.upstream_idle()); }}});
+    const auto expiry = [](const std::shared_ptr<const net::TlsContext>& context) -> Value {
+        const auto end = context ? context->expiry() : std::nullopt;
+        if (!end) return std::nullopt;
+        return std::chrono::duration<double>(end->time_since_epoch()).count();
+    };
+    telemetry_.sample(
+        "noren_tls_certificate_expiry_timestamp_seconds",
+        "When the certificate shown to clients, and the one shown to the engine, ends, in seconds "
+        "since the epoch; absent where none is shown",
+        {{{{"side", "client"}}, [this, expiry] { return expiry(tls_.contexts().downstream); }},
+         {{{"side", "upstream"}}, [this, expiry] { return expiry(tls_.contexts().upstream); }}});
     telemetry_.sample_counter("noren_log_lines_dropped_total",
                               "Log lines lost because the sink was slower than the traffic",
                               [this] { return static_cast<double>(log_.dropped()); });
@@ -287,6 +306,7 @@ Status App::status() {
     s.waiting = gate_.waiting();
     s.inflight = static_cast<std::uint64_t>(telemetry_.process().inflight.Value());
     s.awaiting_first_token = static_cast<std::uint64_t>(telemetry_.process().awaiting_first_token.Value());
+    tls_.describe(s);
     reload_.describe(s);
     return s;
 }

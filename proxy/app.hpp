@@ -27,6 +27,7 @@
 #include "proxy/ops/status.hpp"
 #include "proxy/reload.hpp"
 #include "proxy/server.hpp"
+#include "proxy/tls_reload.hpp"
 #include "proxy/upstream/health_probe.hpp"
 #include "proxy/upstream/resolver.hpp"
 
@@ -57,6 +58,7 @@ class App {
     OpsHooks ops_hooks();
     Drain::Hooks drain_hooks();
     void apply(const config::Config& config);
+    void put_in_force(const config::Config& config);
     void handle_signals();
     void end();
     void engine_changed(bool up, std::string_view why);
@@ -68,20 +70,21 @@ class App {
     std::vector<std::string> not_ready_because() const;
 
     asio::io_context io_{1};
-    std::shared_ptr<const Settings> settings_;
     Log log_;
     metrics::Telemetry telemetry_;
+    TlsReload tls_;
+    std::shared_ptr<const Settings> settings_;
     admission::Gate gate_;
     admission::RetryAfter retry_after_;
     std::atomic<bool> engine_up_{false};
     config::Endpoint engine_;
     upstream::Resolver resolver_;
     Services services_;
+    Heartbeat heartbeat_;
     Server server_;
     OpsServer ops_;
     std::unique_ptr<ControlSocket> control_;
     upstream::HealthProbe probe_;
-    Heartbeat heartbeat_;
     Drain drain_;
     Reload reload_;
     asio::signal_set signals_;

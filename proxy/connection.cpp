@@ -31,6 +31,7 @@ Failure from_head_error(const http::HeadError& error) {
 
 Connection::Connection(Worker& worker, net::Descriptor client)
     : worker_(worker), down_(worker.loop(), std::move(client)) {
+    if (const auto& tls = worker_.settings()->tls.downstream) down_.socket.start_tls(*tls);
     worker_.joined(*this);
 }
 
@@ -39,6 +40,10 @@ Connection::~Connection() {
 }
 
 net::Task<> Connection::serve() {
+    if (down_.socket.is_tls()) {
+        const bool secure = co_await shake_hands();
+        if (!secure) co_return;
+    }
     for (bool first = true;; first = false) {
         HeadText head = co_await read_head(first);
         if (std::holds_alternative<Closed>(head)) co_return;
@@ -55,6 +60,34 @@ net::Task<> Connection::serve() {
             co_return;
         }
     }
+}
+
+/// False: there is nobody to serve.
+net::Task<bool> Connection::shake_hands() {
+    metrics::Telemetry& telemetry = worker_.services().telemetry;
+    const TimePoint deadline = Clock::now() + worker_.settings()->config.timeouts.head;
+    for (;;) {
+        const net::Socket::Handshake state = down_.socket.handshake();
+        if (state == net::Socket::Handshake::done) break;
+        if (state == net::Socket::Handshake::failed) {
+            const net::TlsFault fault = down_.socket.tls_failure().fault;
+            telemetry.tls_handshake(word_of(fault));
+            down_.socket.end_tls();
+            if (fault == net::TlsFault::plain_text)
+                refuse(make_failure(Reason::bad_request,
+                                    "this port speaks HTTPS, and the request was plain HTTP"));
+            co_await linger();  // or the alert that says why may be lost, as an answer may
+            co_return false;
+        }
+        if (worker_.stopping() == Stop::now) co_return false;
+        if (Clock::now() >= deadline) {
+            telemetry.tls_handshake("timeout");
+            co_return false;
+        }
+        co_await down_.wakeup.wait(deadline);
+    }
+    telemetry.tls_handshake(word_of(net::TlsFault::none));
+    co_return true;
 }
 
 net::Task<Connection::HeadText> Connection::read_head(bool first) {
@@ -84,7 +117,8 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
         }
         if (read.status != IoStatus::would_block) co_return Closed{};
         const bool idle = began == net::k_never;
-        if (idle && worker_.stopping() != Stop::no) co_return Closed{};
+        // Who has just connected gets an answer, if only a refusal; who was kept alive knows of closing.
+        if (idle && !first && worker_.stopping() >= Stop::refuse) co_return Closed{};
         if (worker_.stopping() == Stop::now) co_return Closed{};
         const auto allowed = idle && !first ? timeouts.keep_alive : timeouts.head;
         const TimePoint deadline =
@@ -120,7 +154,7 @@ net::Task<bool> Connection::serve_one(std::string text) {
 void Connection::refuse(const Failure& failure) {
     worker_.services().telemetry.refused_head(failure.status, outcome_of(failure.reason),
                                               word_of(failure.reason));
-    down_.out.send(to_response(failure, Dialect::openai, {}, false, true));
+    down_.out.send(to_response(failure, Dialect::openai, {worker_.date(), {}, false}));
 }
 
 /// RFC 9112 9.6: say that nothing more comes, then read on for a while before closing.

@@ -43,6 +43,7 @@ class Connection {
     struct Closed {};  ///< nothing to say to the client: it is gone, or idle for too long
     using HeadText = std::variant<std::string, Failure, Closed>;
 
+    net::Task<bool> shake_hands();
     net::Task<HeadText> read_head(bool first);
     net::Task<bool> serve_one(std::string text);
     void refuse(const Failure& failure);

@@ -13,9 +13,11 @@ void Drain::begin(const config::Drain& settings, std::chrono::milliseconds lame_
     if (phase_ != Phase::no) return;
     settings_ = settings;
     phase_ = Phase::lame_duck;
+    hooks_.lame_duck();
     timer_.expires_after(lame_duck);
+    // A drain that is called off may find its timer's call on the way already.
     timer_.async_wait([this](const boost::system::error_code& error) {
-        if (!error) refuse();
+        if (!error && phase_ == Phase::lame_duck) refuse();
     });
 }
 
@@ -35,7 +37,7 @@ void Drain::look() {
     }
     timer_.expires_after(k_look);
     timer_.async_wait([this](const boost::system::error_code& error) {
-        if (!error) look();
+        if (!error && phase_ == Phase::refusing) look();
     });
 }
 

@@ -25,6 +25,7 @@ class Drain {
         drained,    ///< nothing runs, or drain.timeout is over
     };
     struct Hooks {
+        std::function<void()> lame_duck;          ///< connections are to end with their next answer
         std::function<void()> refuse;             ///< from now on no new work
         std::function<void()> resume;             ///< the drain was called off
         std::function<bool()> idle;               ///< nothing runs

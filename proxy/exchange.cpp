@@ -26,6 +26,9 @@ namespace {
 // Sent ahead by the client while its answer runs; past that we do not read.
 constexpr std::size_t k_read_ahead = 64 * 1024;
 
+// An engine loads its model for tens of seconds: sooner than so is no use to ask again.
+constexpr std::chrono::seconds k_engine_start{5};
+
 }  // namespace
 
 Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& head,
@@ -48,6 +51,7 @@ Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& he
 }
 
 net::Task<bool> Exchange::run() {
+    if (head_.max_forwards == 0) co_return answer_options();
     Verdict failure = co_await collect_body();
     if (!failure) failure = co_await admit();
     if (!failure) failure = co_await connect();
@@ -135,13 +139,17 @@ net::Task<Exchange::Verdict> Exchange::admit() {
 }
 
 Failure Exchange::refused(Reason reason, std::string_view detail) {
-    const admission::Gate& gate = worker_.services().gate;
     const int status = reason == Reason::draining ? 503 : settings_->config.admission.full_status;
     Failure failure = make_failure(reason, detail, status);
-    const double jitter = std::uniform_real_distribution<double>(0.0, 1.0)(worker_.random());
-    failure.retry_after =
-        worker_.services().retry_after.seconds(gate.waiting(), gate.limits().max_concurrency, jitter);
+    failure.retry_after = retry_after();
     return failure;
+}
+
+std::uint32_t Exchange::retry_after(std::chrono::duration<double> not_before) const {
+    const admission::Gate& gate = worker_.services().gate;
+    const double jitter = std::uniform_real_distribution<double>(0.0, 1.0)(worker_.random());
+    return worker_.services().retry_after.seconds(gate.waiting(), gate.limits().max_concurrency, jitter,
+                                                  not_before);
 }
 
 // --- a connection to the engine
@@ -153,7 +161,7 @@ net::Task<Exchange::Verdict> Exchange::connect() {
         lease_.emplace(std::move(*idle));
     if (!lease_) {
         upstream::Dial dial(worker_.loop(), worker_.services().resolver, worker_.services().engine,
-                            down_.wakeup.waker());
+                            settings_->tls.upstream, down_.wakeup.waker());
         const Due deadline{deadline_after(start, settings_->config.timeouts.connect),
                            Reason::upstream_connect, "the engine cannot be reached in time"};
         std::optional<int> outcome;
@@ -168,12 +176,14 @@ net::Task<Exchange::Verdict> Exchange::connect() {
         }
         const TimePoint now = Clock::now();
         worker_.services().telemetry.upstream_connect(*outcome == 0, now - start);
+        if (const auto tls = dial.tls_failure(); *outcome != 0 && tls.fault != net::TlsFault::none)
+            co_return make_failure(Reason::upstream_tls, tls.text);
         if (*outcome != 0) {
             Failure failure = make_failure(Reason::upstream_connect, "the engine cannot be reached");
             // Nobody listens, and the probe agrees: it is starting or gone, which a client may wait out.
             if ((*outcome == ECONNREFUSED || *outcome == ENOENT) && !worker_.services().engine_up.load()) {
                 failure.status = 503;
-                failure.retry_after = 5;
+                failure.retry_after = retry_after(k_engine_start);
             }
             co_return failure;
         }
@@ -266,17 +276,26 @@ void Exchange::leave_engine() {
     permit_.release();
 }
 
+/// RFC 9110 7.6.2: an OPTIONS that goes no further is ours to answer. A body with it is not read.
+bool Exchange::answer_options() {
+    const bool reusable =
+        body_.done() && http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
+    down_.out.send(options_response({worker_.date(), request_id_, reusable, head_.minor}));
+    meter_.finish({metrics::Outcome::ok, 200, {}}, bytes_, Clock::now());
+    return reusable;
+}
+
 bool Exchange::finish(const Verdict& failure) {
     const TimePoint now = Clock::now();
     const bool head_sent = status_ != 0;
     bool reusable = keep_alive_;
     const bool caught_up = head_sent && down_.out.empty();
-    metrics::Ending ending{metrics::Outcome::ok, status_, {}, caught_up};
+    metrics::Ending ending{metrics::Outcome::ok, status_, {}, {}, caught_up};
     if (failure) {
         // From here on the engine works for nobody, and closing tells it so. Before the permit goes back: the
         // next in line may be on another worker, and must not reach the engine ahead of the close.
         leave_engine();
-        ending = {outcome_of(failure->reason), status_, word_of(failure->reason), caught_up};
+        ending = {outcome_of(failure->reason), status_, word_of(failure->reason), failure->detail, caught_up};
         reusable = false;
         if (failure->reason == Reason::client_closed) {
             down_.socket.close();
@@ -289,7 +308,8 @@ bool Exchange::finish(const Verdict& failure) {
             reusable = body_.done() && failure->status != 400 && failure->reason != Reason::draining &&
                        http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
             down_.out.send(
-                to_response(*failure, route_.dialect, request_id_, reusable, head_.method != "HEAD"));
+                to_response(*failure, route_.dialect,
+                            {worker_.date(), request_id_, reusable, head_.minor, head_.method != "HEAD"}));
         }
     }
     meter_.finish(ending, bytes_, now);

@@ -1,6 +1,7 @@
 #pragma once
 // One request and its answer: the straight line from the parsed head to the recorded end.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -79,6 +80,8 @@ class Exchange final : private relay::PayloadSink {
     Due next_due() const;
     Verdict expired(const Due& due) const;
     Failure refused(Reason reason, std::string_view detail);
+    std::uint32_t retry_after(std::chrono::duration<double> not_before = {}) const;
+    bool answer_options();
 
     void payload(std::string_view piece) noexcept override;
 

@@ -193,7 +193,7 @@ Exchange::Verdict Exchange::begin_answer(const http::ResponseHead& head, std::st
     if (!sent_ && head.status >= 400) upload_stopped_ = true;
     const bool dechunk = framing->kind == http::BodyKind::chunked && head_.minor == 0;
     http::Delivery delivery{dechunk ? http::Framing{http::BodyKind::until_close, 0} : *framing, true,
-                            head_.minor};
+                            head_.minor, worker_.date()};
     close_ends_body_ = delivery.framing.kind == http::BodyKind::until_close;
     keep_alive_ = http::keeps_alive(head_.fields, head_.minor) && !close_ends_body_ && body_.done() &&
                   !upload_stopped_ && worker_.stopping() == Stop::no;
@@ -240,6 +240,9 @@ Exchange::Verdict Exchange::engine_hung_up(bool orderly) {
         sent_ = upload_stopped_ = false;
         return std::nullopt;
     }
+    // In TLS 1.3 a client certificate is refused only after the handshake (RFC 8446 4.4.2.4).
+    if (const auto tls = lease_->socket().tls_failure(); tls.fault != net::TlsFault::none)
+        return make_failure(Reason::upstream_tls, tls.text);
     if (answer_) return make_failure(Reason::upstream_reset, "the engine broke its answer off");
     return make_failure(Reason::upstream_reset, "the engine closed the connection without an answer");
 }

@@ -14,7 +14,7 @@ struct Entry {
 };
 
 /// In the order of Reason.
-constexpr std::array<Entry, 16> k_entries = {{
+constexpr std::array<Entry, 17> k_entries = {{
     {"client_closed", 499, Outcome::client_closed},
     {"bad_request", 400, Outcome::bad_request},
     {"head_timeout", 408, Outcome::timeout},
@@ -27,6 +27,7 @@ constexpr std::array<Entry, 16> k_entries = {{
     {"total_timeout", 504, Outcome::timeout},
     {"tunnel_timeout", 504, Outcome::timeout},
     {"upstream_connect", 502, Outcome::upstream_error},
+    {"upstream_tls", 502, Outcome::upstream_error},
     {"upstream_reset", 502, Outcome::upstream_error},
     {"upstream_timeout", 504, Outcome::timeout},
     {"upstream_protocol", 502, Outcome::upstream_error},
@@ -125,18 +126,17 @@ Failure make_failure(Reason reason, std::string_view detail, int status) {
     return {reason, status != 0 ? status : entry_of(reason).status, detail, std::nullopt};
 }
 
-std::string to_response(const Failure& failure, Dialect dialect, std::string_view request_id, bool keep_alive,
-                        bool with_body) {
+std::string to_response(const Failure& failure, Dialect dialect, const Reply& reply) {
     const std::string body = body_of(failure, dialect);
     std::string out = "HTTP/1.1 " + std::to_string(failure.status) + " ";
     out.append(phrase_of(failure.status)).append("\r\nContent-Type: application/json\r\nContent-Length: ");
     out.append(std::to_string(body.size())).append("\r\nx-noren-reason: ").append(word_of(failure.reason));
-    if (!request_id.empty()) out.append("\r\nx-request-id: ").append(request_id);
     if (failure.retry_after) out.append("\r\nRetry-After: ").append(std::to_string(*failure.retry_after));
-    if (failure.status == 405) out.append("\r\nAllow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
-    if (!keep_alive) out.append("\r\nConnection: close");
-    out.append("\r\n\r\n");
-    return with_body ? out.append(body) : out;
+    if (failure.status == 405) out.append("\r\nAllow: ").append(k_allowed_methods);
+    out.append("\r\n");
+    append_reply_fields(out, reply);
+    out.append("\r\n");
+    return reply.with_body ? out.append(body) : out;
 }
 
 }  // namespace noren::proxy

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "metrics/exchange_meter.hpp"
+#include "proxy/reply.hpp"
 #include "proxy/route.hpp"
 
 namespace noren::proxy {
@@ -25,6 +26,7 @@ enum class Reason : unsigned char {
     total_timeout,      ///< local
     tunnel_timeout,     ///< local: nothing crossed a tunnel for too long
     upstream_connect,   ///< upstream: no connection
+    upstream_tls,       ///< upstream: no TLS on it, or a certificate that was not accepted
     upstream_reset,     ///< upstream: connection lost before the whole answer
     upstream_timeout,   ///< upstream: silent for too long
     upstream_protocol,  ///< upstream: an answer that is unparsable or ambiguous
@@ -46,8 +48,7 @@ struct Failure {
 Failure make_failure(Reason reason, std::string_view detail, int status = 0);
 
 /// A whole answer, head and body, in the dialect of the API called, so that its SDK raises the error it has
-/// for it. keep_alive false says "Connection: close". with_body false: for HEAD.
-std::string to_response(const Failure& failure, Dialect dialect, std::string_view request_id, bool keep_alive,
-                        bool with_body);
+/// for it.
+std::string to_response(const Failure& failure, Dialect dialect, const Reply& reply);
 
 }  // namespace noren::proxy

@@ -20,10 +20,9 @@ void Heartbeat::beat() {
     for (std::size_t worker = 0; worker < pulses_.size(); ++worker) {
         Pulse& pulse = pulses_[worker];
         const bool was_stuck = is_stuck(pulse);
-        // One task at a time, so that they do not pile up where nobody takes them.
-        if (pulse.answered->exchange(false)) {
+        if (pulse.answered.exchange(false)) {
             pulse.missed = 0;
-            post_(worker, [answered = pulse.answered] { answered->store(true); });
+            post_(worker, pulse);
         } else {
             ++pulse.missed;
         }

@@ -1,16 +1,17 @@
 #pragma once
-// Whether the workers' loops turn: now and then each is given a task that does nothing but say so.
+// Whether the workers' loops turn: now and then each is given something to run that does nothing but say so.
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+
+#include "proxy/net/loop.hpp"
 
 namespace noren::proxy {
 
@@ -24,11 +25,11 @@ struct HeartbeatLimits {
 };
 
 /// One thread (the ops thread). Counts beats, not time: a process that was stopped, or a machine that slept,
-/// has missed one beat, however long that took, and no worker is blamed for it.
+/// has missed one beat, however long that took, and no worker is blamed for it. Outlives the workers' loops.
 class Heartbeat {
   public:
-    /// Runs task on the loop of a worker.
-    using Post = std::function<void(std::size_t worker, std::function<void()> task)>;
+    /// Runs it on the loop of a worker.
+    using Post = std::function<void(std::size_t worker, net::Posting& posting)>;
     using OnChange = std::function<void(std::size_t worker, bool stuck)>;
 
     Heartbeat(asio::io_context& io, std::size_t workers, Post post, OnChange on_change,
@@ -40,9 +41,11 @@ class Heartbeat {
     std::string complaint() const;
 
   private:
-    struct Pulse {
-        /// Shared with the task, which may come late.
-        std::shared_ptr<std::atomic<bool>> answered = std::make_shared<std::atomic<bool>>(true);
+    struct Pulse final : net::Posting {
+        void run() override { answered = true; }
+        void drop() noexcept override { answered = true; }
+
+        std::atomic<bool> answered{true};  ///< set by the worker
         unsigned missed = 0;
     };
 
@@ -50,7 +53,7 @@ class Heartbeat {
     bool is_stuck(const Pulse& pulse) const { return pulse.missed >= limits_.missed; }
 
     asio::steady_timer timer_;
-    std::vector<Pulse> pulses_;
+    std::vector<Pulse> pulses_;  ///< never grows: they are linked into the loops
     const Post post_;
     const OnChange on_change_;
     const HeartbeatLimits limits_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "metrics/access_log.hpp"
+#include "proxy/tls_files.hpp"
 
 namespace noren::proxy {
 
@@ -88,13 +89,15 @@ void Reload::look() {
 }
 
 ReloadResult Reload::now() {
-    const config::Resolved resolved = config::load(sources_);
+    config::Resolved resolved = config::load(sources_);
     if (config_file_) config_file_->file.remember(resolved.file_text);
     if (limit_file_) limit_file_->file.remember(resolved.limit_text);
-    return take(resolved);
+    return take(std::move(resolved));
 }
 
-ReloadResult Reload::take(const config::Resolved& resolved) {
+ReloadResult Reload::take(config::Resolved resolved) {
+    // Files that went bad under unchanged keys keep nobody from tuning a limit; TlsReload tells of them.
+    if (resolved.ok() && !same_tls(running_, *resolved.config)) check_tls_files(resolved);
     ReloadResult result;
     result.ok = resolved.ok();
     for (const config::Mistake& mistake : resolved.mistakes)

@@ -66,7 +66,7 @@ class Reload {
     void watch_events(const std::shared_ptr<Watched>& watched);
     void watch_clock();
     void look();
-    ReloadResult take(const config::Resolved& resolved);
+    ReloadResult take(config::Resolved resolved);
     void report(const ReloadResult& result);
 
     config::Config running_;

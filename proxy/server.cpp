@@ -43,7 +43,7 @@ unsigned default_workers() {
 
 Server::Server(Services& services, const std::shared_ptr<const Settings>& settings,
                const config::Endpoint& listen, unsigned workers)
-    : listeners_(listen, workers) {
+    : listeners_(listen, workers, settings->config.listen_mode) {
     for (unsigned i = 0; i < workers; ++i)
         workers_.push_back(std::make_unique<Worker>(services, settings));
 }
@@ -60,8 +60,8 @@ void Server::start() {
     }
 }
 
-void Server::post(std::size_t worker, std::function<void()> task) {
-    workers_.at(worker)->post(std::move(task));
+void Server::post(std::size_t worker, net::Posting& posting) {
+    workers_.at(worker)->loop().post(posting);
 }
 
 void Server::apply(const std::shared_ptr<const Settings>& settings) {

@@ -2,7 +2,6 @@
 // The data port: all workers, their threads and their listeners.
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -32,8 +31,8 @@ class Server {
     /// Any thread, any time.
     void apply(const std::shared_ptr<const Settings>& settings);
     void stop(Stop how);
-    /// Runs task on the loop of a worker.
-    void post(std::size_t worker, std::function<void()> task);
+    /// Runs it on the loop of a worker.
+    void post(std::size_t worker, net::Posting& posting);
     /// After stop(now): waits for the workers to end.
     void join();
 

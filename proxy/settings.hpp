@@ -6,13 +6,16 @@
 
 #include "config/config.hpp"
 #include "proxy/route.hpp"
+#include "proxy/tls_files.hpp"
 
 namespace noren::proxy {
 
 struct Settings {
-    explicit Settings(config::Config c) : config(std::move(c)), routes(config.admission.gated_paths) {}
+    Settings(config::Config c, TlsContexts t)
+        : config(std::move(c)), tls(std::move(t)), routes(config.admission.gated_paths) {}
 
     config::Config config;
+    TlsContexts tls;
     RouteTable routes;
 };
 

@@ -41,6 +41,8 @@ void Worker::accepted(net::Descriptor client) {
 
 void Worker::apply(std::shared_ptr<const Settings> settings) {
     loop_.post([this, next = std::move(settings)]() mutable {
+        // What is idle was let in by the rules before; what is busy ends with its exchange.
+        if (next->tls.upstream != settings_->tls.upstream) pool_.close_idle();
         settings_ = std::move(next);
         pool_.set_idle_timeout(settings_->config.upstream.idle_timeout);
     });
@@ -48,10 +50,6 @@ void Worker::apply(std::shared_ptr<const Settings> settings) {
 
 void Worker::stop(Stop how) {
     loop_.post([this, how] { stop_here(how); });
-}
-
-void Worker::post(std::function<void()> task) {
-    loop_.post(std::move(task));
 }
 
 void Worker::stop_here(Stop how) {

@@ -4,16 +4,18 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "config/address.hpp"
+#include "proxy/http/date.hpp"
 #include "proxy/net/acceptor.hpp"
 #include "proxy/net/loop.hpp"
 #include "proxy/settings.hpp"
@@ -44,8 +46,9 @@ struct Services {
 /// How far a worker has been told to stop.
 enum class Stop : unsigned char {
     no,
-    refuse,  ///< draining: generations are refused, connections close after their exchange
-    now,     ///< running exchanges are broken off
+    closing,  ///< about to drain: connections close after their exchange, so that clients go elsewhere
+    refuse,   ///< draining: besides, generations are refused and idle connections closed
+    now,      ///< running exchanges are broken off
 };
 
 class Connection;
@@ -62,7 +65,6 @@ class Worker {
     // --- any thread
     void apply(std::shared_ptr<const Settings> settings);
     void stop(Stop how);
-    void post(std::function<void()> task);
     /// A drain was called off: serve as before.
     void resume() { stop(Stop::no); }
     std::uint64_t connections() const { return connection_count_.load(std::memory_order_relaxed); }
@@ -75,6 +77,8 @@ class Worker {
     upstream::Pool& pool() { return pool_; }
     Stop stopping() const { return stopping_; }
     std::mt19937_64& random() { return random_; }
+    /// Now, as the Date field has it; good until the next call.
+    std::string_view date() { return date_.at(std::chrono::system_clock::now()); }
     /// Where every read goes: what is in it is used up before anything else can run.
     std::span<char> scratch() { return scratch_; }
 
@@ -95,6 +99,7 @@ class Worker {
     std::atomic<std::uint64_t> connection_count_{0};
     Stop stopping_ = Stop::no;
     std::mt19937_64 random_;
+    http::DateClock date_;
     std::array<char, 64 * 1024> scratch_;
 };
 

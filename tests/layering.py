@@ -21,6 +21,7 @@ MAY = {
     "proxy/net": {"proxy/net", "config", "metrics/clock.hpp"},
     "proxy/upstream": {"proxy/upstream", "proxy/net", "proxy/http", "config", "metrics/clock.hpp"},
     "tests/sim": {"tests/sim"},
+    "tests/sim/unit": {"tests/sim", "tests/support/eventually.hpp"},
     "tests/bench": {"tests/bench", "tests/sim/token_text.hpp", "proxy", "metrics", "config"},
     "tests/bench/load": {"tests/bench/load", "tests/sim/token_text.hpp"},
     "tests/bench/unit": {"tests/bench", "tests/sim"},

@@ -6,14 +6,16 @@
 #   end-to-end   cap 1, queue 2, 50 arrivals: 1,000 times                                      2 min
 #   gate         the gate's promises, 1,000,000 steps on each of 4 threads under TSan          3 min
 #   corpus       200,000 mutated bodies through the observer                                   6 min
-#   reload       200 live changes of the configuration, by each way a file can change          6 min
+#   reload       200 live changes of the configuration, by each way a file can change         23 min
 #   real         a real engine (llama.cpp) and real clients; downloads their Python packages    4 min
+#   soak         10 minutes between a load and an engine that is killed and made to misbehave  10 min
+#   image        the container images, built and run without a Docker engine                  10 min
 #   asan tsan    the C++ tests under sanitizers; each builds everything once more              15 min
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
 . tests/support/totals.sh
-parts=(fidelity leaves end-to-end gate corpus reload real asan tsan)
+parts=(fidelity leaves end-to-end gate corpus reload real soak image asan tsan)
 bin=build/release/bin
 
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 2; }
@@ -39,7 +41,7 @@ bash deploy/install-packages.sh test || { echo "cannot install the packages"; ex
 for part in "${parts[@]}"; do
     case $part in
         gate) build tsan unit-proxy ;;
-        asan | tsan) ;; # tests/run.sh builds
+        asan | tsan | image) ;; # these build for themselves
         *) [ -n "${built:-}" ] || { build release; built=yes; } ;;
     esac
     case $part in
@@ -54,6 +56,8 @@ for part in "${parts[@]}"; do
         corpus) run corpus-mutated python3 tests/corpus/differential.py $bin/observe-batch --cases 200000 ;;
         reload) figures='^ok ' run reload python3 tests/integration/reload.py $bin --changes 200 ;;
         real) run real bash tests/real/run.sh ;;
+        soak) figures='^ok ' run soak bash tests/soak.sh 10 ;;
+        image) run image bash tests/image.sh ;;
         asan | tsan) figures='^(ok|FAIL)' run "$part" bash tests/run.sh "$part" ;;
     esac
 done

@@ -23,12 +23,14 @@ if [ "$preset" = release ]; then
     run instructions bash tests/bench/instructions.sh "$bin/noren-observe-bench"
     run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
     run relay-corpus python3 tests/integration/relay_corpus.py "$bin" --rounds 2 --selftest
-    run reload python3 tests/integration/reload.py "$bin" --changes 20
+    run dashboards bash tests/dashboards.sh --short
+    run process python3 tests/integration/process.py "$bin"
+    run reload python3 tests/integration/reload.py "$bin" --changes 20 --poll-changes 2
+    run http-kinds python3 tests/conformance/kinds.py "$bin/noren"
     run http-conformance python3 tests/conformance/run_cases.py "$bin/noren"
     run fuzz-smoke bash tests/fuzz.sh 15
     run quickstart bash deploy/quickstart.sh --once --short
     figures=SKIPPED run deploy bash tests/deploy.sh "$bin"
     run podsim bash tests/podsim.sh "$bin"
-    [ -n "${CI:-}" ] && run image bash tests/image.sh
 fi
 totals

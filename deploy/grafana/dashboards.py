@@ -13,6 +13,7 @@ GOOD, WARN, BAD = "green", "orange", "red"
 
 FAILED = (f"""({rate("noren_failures_total", where='reason=~"upstream_.*|total_timeout|internal_error"')}"""
           f""" + {rate("noren_upstream_errors_total", where='reason=~"http_5xx|stream_error"')})""")
+FAILED_SHARE = f"clamp_max({FAILED} / {rate('noren_requests_total')}, 1)"
 ENDED = rate("noren_requests_total", where='endpoint!="passthrough"')
 STAGES = ("upload", "queue", "connect", "prefill", "decode", "stall")
 REFUSED = rate("noren_queue_rejections_total")
@@ -24,7 +25,7 @@ def service():
         ("Now", [
             number("Requests", "Generating requests that ended, refused ones included.", ENDED, "reqps", width=3),
             number("Failed", "Share of all requests that the engine or noren failed. Refusals and clients that left are no failures.",
-                   f"{FAILED} / {rate('noren_requests_total')}", "percentunit", [(0.005, WARN), (0.05, BAD)], 1, 3),
+                   FAILED_SHARE, "percentunit", [(0.005, WARN), (0.05, BAD)], 1, 3),
             number("Refused", "Share of generating requests that got no place: queue full, waited too long, draining.",
                    f"{REFUSED} / {ENDED}", "percentunit", [(0.01, WARN), (0.05, BAD)], 1, 3),
             number("TTFT p95", "Time to first token that 95 of 100 streamed answers stay below.",
@@ -39,7 +40,7 @@ def service():
             graph("Requests by outcome", "How requests ended. rejected: noren's queue. timeout: anybody was too slow, see failures by reason.",
                   {"{{outcome}}": rate("noren_requests_total", "outcome", 'endpoint!="passthrough"')}, "reqps", stack=True),
             graph("Failed and refused", "Shares of requests. Failed: engine or noren. Refused: the queue. Left: the client went away first.",
-                  {"failed": f"{FAILED} / {rate('noren_requests_total')}", "refused": f"{REFUSED} / {ENDED}",
+                  {"failed": FAILED_SHARE, "refused": f"{REFUSED} / {ENDED}",
                    "left": f"{rate('noren_client_disconnects_total')} / {rate('noren_requests_total')}"}, "percentunit"),
             graph("Refused and ended by noren", "By the word in x-noren-reason; the log has each request.",
                   {"{{reason}}": rate("noren_failures_total", "reason", 'reason!="client_closed"')}, "reqps", stack=True)]),
@@ -144,16 +145,19 @@ def capacity():
     running = ("running", steady("noren_running_requests"))
     return dashboard("noren-capacity", "noren / Capacity", "How much fits into the engine, and where the limit should be.", [
         ("Now", [
-            number("Limit", "admission.max_concurrency of all pods.", gauge("noren_concurrency_limit")),
-            number("Running", "Requests in the engine: permits held.", gauge("noren_running_requests")),
-            number("Waiting", "Requests in noren's queue.", gauge("noren_queued_requests")),
+            number("Limit", "Of all pods together.", gauge("noren_concurrency_limit"), width=3),
+            number("Overridden", "Pods whose limit was set by noren ctl limit and is not the file's.",
+                   gauge("noren_concurrency_limit_overridden"), steps=[(1, WARN)], width=3),
+            number("Running", "Requests in the engine: permits held.", gauge("noren_running_requests"), width=3),
+            number("Waiting", "Requests in noren's queue.", gauge("noren_queued_requests"), width=3),
             number("Saturation", "(running + waiting) / limit of the fullest pod. Above 1 somebody waits.",
                    gauge("noren_saturation_ratio", operator="max"), "percentunit", [(0.8, WARN), (1.001, BAD)], 0),
             number("Tokens per place", "Output tokens per second of one running request.",
                    f"{TOKEN_RATE} / {running[1]}", TOKENS, decimals=1),
             number("Refused", "Requests per second without a place.", REFUSED, "reqps", [(0.001, WARN)])]),
         ("Occupancy", [
-            graph("Running, waiting, limit", "Running at the limit with nobody waiting: just right. Waiting grows: find out whether the engine could take more.",
+            graph("Running, waiting, limit",
+                  "Running at the limit with nobody waiting: just right. Waiting grows: find out whether the engine could take more.",
                   {"running": gauge("noren_running_requests"), "waiting": gauge("noren_queued_requests"),
                    "without output yet": gauge("noren_awaiting_first_token_requests"), "limit": gauge("noren_concurrency_limit")},
                   width=12),
@@ -174,7 +178,9 @@ def capacity():
                    "engine": quantile(0.95, "noren_upstream_time_to_first_token_seconds")}, "s"),
             graph("Inter-token latency", "Rises with what runs at once.", percentiles("noren_inter_token_latency_seconds"), "s")]),
         ("Little's law: arrival rate x mean time in system = number in system", [
-            graph("Little's law check", "In steady state the lines agree. In flight above running + waiting: uploads, slow readers. Time x rate lags when load changes, and lacks refused waits.",
+            graph("Little's law check",
+                  "In steady state the lines agree. In flight above running + waiting: uploads, slow readers. Rate x time lags "
+                  "when the load changes, and lacks the waits that ended in a refusal.",
                   {"arrival rate x mean time": rate("noren_request_duration_seconds_sum"),
                    "running + waiting": f"{running[1]} + {steady('noren_queued_requests')}",
                    "in flight": steady("noren_inflight_requests")}, width=12),
@@ -221,15 +227,21 @@ def itself():
         ("Health", [
             graph("Log lines dropped", "The log's reader was too slow. Requests never wait for it.",
                   {per_pod: rate("noren_log_lines_dropped_total", "pod")}, "cps"),
-            graph("Answers not understood", "Events that were relayed unread, answers too compressed to look into, models beyond metrics.max_models.",
-                  {"events unread": rate("noren_stream_parse_errors_total"), "answers, {{reason}}": rate("noren_unobserved_responses_total", "reason"),
+            graph("Answers not understood",
+                  "Events relayed unread, answers that are compressed, requests for models beyond metrics.max_models.",
+                  {"events unread": rate("noren_stream_parse_errors_total"),
+                   "answers, {{reason}}": rate("noren_unobserved_responses_total", "reason"),
                    "models as other": rate("noren_metrics_label_overflow_total")}, "cps"),
             graph("Reloads", "In the last 10 minutes.", {"{{result}}": increase("noren_config_reloads_total", "result", "10m")}),
             graph("Engine up, by pod", "1 while the health probe is answered.", {per_pod: gauge("noren_upstream_up", "pod")}, most=1),
             graph("Draining, by pod", "1 while a drain is on.", {per_pod: gauge("noren_draining", "pod")}, most=1),
-            graph("Connections refused and switched", "Refused as soon as they came: downstream.max_connections, or no descriptor left. Switched: to WebSocket or another protocol.",
+            graph("Connections refused and switched",
+                  "Refused as soon as they came: downstream.max_connections, or no descriptor left. Switched: to WebSocket or another protocol.",
                   {"refused, {{reason}}": rate("noren_client_connections_refused_total", "reason"),
-                   "switched to {{protocol}}": rate("noren_upgrades_total", "protocol")}, "cps")]),
+                   "switched to {{protocol}}": rate("noren_upgrades_total", "protocol")}, "cps"),
+            graph("TLS", "Handshakes with clients, by result, and certificates that were renewed; all 0 where clients come without TLS.",
+                  {"handshakes, {{result}}": rate("noren_tls_handshakes_total", "result"),
+                   "renewals, {{result}}": rate("noren_tls_certificate_reloads_total", "result")}, "cps")]),
     ])
 
 

@@ -67,13 +67,14 @@ void EventPattern::learn(std::string_view document, std::span<const LooseValue> 
     if (document.size() > k_max_document || loose.empty()) return;
     fixed_.clear();
     gaps_.clear();
-    const char* at = document.data();
+    std::size_t at = 0;
     for (const LooseValue& value : loose) {
-        fixed_.append(at, value.text.data());
-        gaps_.push_back({static_cast<std::uint16_t>(value.text.data() - at), value.kind});
-        at = value.text.data() + value.text.size();
+        const std::size_t fixed = value.begin - at;
+        fixed_.append(document.substr(at, fixed));
+        gaps_.push_back({static_cast<std::uint16_t>(fixed), value.kind});
+        at = std::size_t{value.begin} + value.size;
     }
-    fixed_.append(at, document.data() + document.size());
+    fixed_.append(document.substr(at));
     known_ = true;
     misses_ = 0;
     ++fruitless_;

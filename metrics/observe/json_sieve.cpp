@@ -31,7 +31,7 @@ void JsonSieve::reset() {
 }
 
 void JsonSieve::feed_borrowed(std::string_view bytes) {
-    const char* at = bytes.data();
+    const char* at = piece_ = bytes.data();
     const char* const end = at + bytes.size();
     while (at != end) {
         switch (state_) {
@@ -170,19 +170,18 @@ const char* JsonSieve::scan_text(const char* at, const char* const end) {
         begin_string(false, between(at, special));
         return special;
     }
-    const std::string_view text = between(at, special);
-    if (keeps()) tree_.add_string(place_.mark, text);
-    note_loose(text);
+    if (keeps()) tree_.add_string(place_.mark, between(at, special));
+    note_loose(at, special);
     state_ = State::after_value;
     return special + 1;
 }
 
 /// Where members are expected, of a string only whether it is empty is asked.
-void JsonSieve::note_loose(std::string_view text) {
+void JsonSieve::note_loose(const char* begin, const char* end) {
     if (!place_.kept) {
-        loose_.add(LooseValue::Kind::ignored, text);
-    } else if (place_.schema && !text.empty()) {
-        loose_.add(LooseValue::Kind::text, text);
+        loose_.add(LooseValue::Kind::ignored, begin - piece_, end - piece_);
+    } else if (place_.schema && begin != end) {
+        loose_.add(LooseValue::Kind::text, begin - piece_, end - piece_);
     }
 }
 
@@ -195,7 +194,7 @@ const char* JsonSieve::scan_number(const char* at, const char* const end) {
         unfinished_.number = number;
         state_ = State::number;
     } else {
-        if (!place_.kept) loose_.add(LooseValue::Kind::number, between(begin, at));
+        if (!place_.kept) loose_.add(LooseValue::Kind::number, begin - piece_, at - piece_);
         end_number(number);
     }
     return at;

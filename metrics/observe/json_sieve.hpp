@@ -9,8 +9,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,7 +28,7 @@ struct LooseValue {
         number,   ///< a number nobody asks for
     };
     Kind kind;
-    std::string_view text;  ///< without the quotes
+    std::uint16_t begin, size;  ///< in the document, without the quotes
 };
 
 /// May throw std::bad_alloc, nothing else.
@@ -47,7 +47,7 @@ class JsonSieve {
     void feed_borrowed(std::string_view bytes);
     void hold() {
         tree_.hold();
-        loose_.string_begin = nullptr;
+        string_begin_ = nullptr;
     }
     /// No more bytes come. True if they were one whole valid document.
     bool finish();
@@ -100,7 +100,8 @@ class JsonSieve {
         bool pending = false;  ///< there is one
         bool is_key = false;
         bool kept = false;
-        std::string key;
+        std::array<char, JsonSchema::k_max_key> key{};  ///< its beginning
+        std::size_t key_size = 0;
         int hex_left = 0;
         std::uint32_t hex_value = 0;
         std::uint32_t high_surrogate = 0;
@@ -109,24 +110,26 @@ class JsonSieve {
         std::size_t literal_at = 0;
     };
 
-    /// No part of what was seen.
     class LooseValues {
       public:
         void clear() { count_ = 0; }
-        void add(LooseValue::Kind kind, std::string_view text) {
-            if (count_ < k_most) values_[count_] = {kind, text};
-            if (count_ <= k_most) ++count_;
+        void add(LooseValue::Kind kind, std::ptrdiff_t begin, std::ptrdiff_t end) {
+            if (count_ > k_most) return;
+            if (count_ == k_most || end > std::numeric_limits<std::uint16_t>::max()) {
+                count_ = k_most + 1;  // too many, or too far
+                return;
+            }
+            values_[count_++] = {kind, static_cast<std::uint16_t>(begin),
+                                 static_cast<std::uint16_t>(end - begin)};
         }
         std::span<const LooseValue> values() const {
             return std::span(values_).first(count_ <= k_most ? count_ : 0);
         }
 
-        const char* string_begin = nullptr;  ///< of an unfinished one, if it is in this piece
-
       private:
-        static constexpr std::size_t k_most = 12;
+        static constexpr std::uint8_t k_most = 12;
         std::array<LooseValue, k_most> values_{};
-        std::size_t count_ = 0;
+        std::uint8_t count_ = 0;
     };
 
     // Between the tokens, and tokens that are whole.
@@ -141,7 +144,7 @@ class JsonSieve {
     void close(bool is_object, bool empty);
     void next_of(const Level& level);
     void end_key(std::string_view key);
-    void note_loose(std::string_view text);
+    void note_loose(const char* begin, const char* end);
     void end_number(const JsonNumber& number);
     void end_literal(char first);
     std::uint32_t add(JsonType type, bool truthy);
@@ -169,6 +172,8 @@ class JsonSieve {
     Place place_{true, 0, schema_};
     Unfinished unfinished_;
     LooseValues loose_;
+    const char* piece_ = nullptr;         ///< that is being fed
+    const char* string_begin_ = nullptr;  ///< of the unfinished string, if it is in this piece
 };
 
 }  // namespace noren::metrics

@@ -1,6 +1,7 @@
 #include "metrics/observe/json_tree.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace noren::metrics {
 namespace {
@@ -51,7 +52,7 @@ void JsonTree::clear() {
     if (text_.capacity() > k_idle_text) std::string().swap(text_);
     nodes_.clear();
     text_.clear();
-    text_kept_ = held_nodes_ = held_text_ = 0;
+    text_kept_ = held_nodes_ = 0;
 }
 
 /// Without a last character that k_max_string has cut in two.
@@ -85,30 +86,14 @@ void JsonTree::end_text() {
     node.text_size = static_cast<std::uint16_t>(size);
 }
 
-/// In document order, so that the same document is held in the same way whatever pieces it came in.
 void JsonTree::hold_from(std::size_t first) {
-    const std::string loose = text_.substr(held_text_);
-    const std::size_t before = held_text_;
-    text_.resize(before);
     for (std::size_t i = first; i < nodes_.size(); ++i) {
         Node& node = nodes_[i];
-        if (node.type != JsonType::string) continue;
-        const std::string_view text =
-            node.borrowed ? std::string_view(node.borrowed, node.text_size)
-                          : std::string_view(loose).substr(static_cast<std::size_t>(node.value) - before,
-                                                           node.text_size);
+        if (!node.borrowed) continue;
         node.value = static_cast<std::int64_t>(text_.size());
-        node.borrowed = nullptr;
-        text_.append(text);
+        text_.append(std::exchange(node.borrowed, nullptr), node.text_size);
     }
     held_nodes_ = nodes_.size();
-    held_text_ = text_.size();
-    // A string that is not whole yet goes on growing.
-    const Node& last = nodes_.back();
-    if (last.type == JsonType::string && !last.whole) {
-        --held_nodes_;
-        held_text_ = static_cast<std::size_t>(last.value);
-    }
 }
 
 }  // namespace noren::metrics

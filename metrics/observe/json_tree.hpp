@@ -91,8 +91,9 @@ class JsonTree {
         node.borrowed = text.data();
         text_kept_ += node.text_size;
     }
-    /// A string that comes in parts.
+    /// A string that comes in parts. They are put together at the end of the text.
     void begin_text(std::uint32_t mark) {
+        hold();
         nodes_[add(JsonType::string, mark, false)].value = static_cast<std::int64_t>(text_.size());
     }
     void note_key(std::uint32_t container, JsonKey key) { nodes_[container].keys |= key.bit(); }
@@ -141,8 +142,7 @@ class JsonTree {
     std::vector<Node> nodes_;
     std::string text_;
     std::size_t text_kept_ = 0;   ///< bytes of all strings, borrowed ones included
-    std::size_t held_nodes_ = 0;  ///< those before have their text in text_[0, held_text_)
-    std::size_t held_text_ = 0;
+    std::size_t held_nodes_ = 0;  ///< those before are not borrowed
 };
 
 inline bool JsonValue::is(JsonType type) const {

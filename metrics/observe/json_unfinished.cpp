@@ -1,6 +1,7 @@
 // The part of JsonSieve for strings, numbers and literals that are not whole where they begin: cut between
 // two pieces, or strings with escapes.
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -11,7 +12,7 @@ namespace noren::metrics {
 /// beginning: what stands between the opening quote and what comes next, which is no ordinary character.
 void JsonSieve::begin_string(bool is_key, std::string_view beginning) {
     unfinished_.pending = true;
-    loose_.string_begin = beginning.data();
+    string_begin_ = beginning.data();
     unfinished_.is_key = is_key;
     unfinished_.kept = is_key ? levels_.back().schema != nullptr : keeps();
     if (unfinished_.kept && !is_key) tree_.begin_text(place_.mark);
@@ -44,18 +45,19 @@ void JsonSieve::capture(std::string_view bytes) {
     settle_surrogate();
     if (!string.is_key) return tree_.append_text(bytes);
     // What is over the bound is dropped: no schema has keys that long.
-    string.key.append(bytes.substr(0, JsonSchema::k_max_key - string.key.size()));
+    const std::size_t take = std::min(bytes.size(), string.key.size() - string.key_size);
+    std::copy_n(bytes.begin(), take, string.key.begin() + string.key_size);
+    string.key_size += take;
 }
 
 void JsonSieve::end_string(const char* quote) {
     settle_surrogate();
     const Unfinished string = std::exchange(unfinished_, {});
     if (string.is_key) {
-        end_key(string.key);
+        end_key({string.key.data(), string.key_size});
     } else {
         if (string.kept) tree_.end_text();
-        if (loose_.string_begin)
-            note_loose({loose_.string_begin, static_cast<std::size_t>(quote - loose_.string_begin)});
+        if (string_begin_) note_loose(string_begin_, quote);
         state_ = State::after_value;
     }
 }

@@ -1,8 +1,11 @@
 #include "metrics/observe/request_observer.hpp"
 
 #include <new>
+#include <optional>
+#include <string_view>
 
 #include "metrics/observe/answer_schema.hpp"
+#include "metrics/observe/form_fields.hpp"
 #include "metrics/observe/json_sieve.hpp"
 #include "metrics/observe/token_rules.hpp"
 
@@ -15,21 +18,31 @@ std::optional<std::int64_t> first_count(std::initializer_list<JsonValue> values)
     return std::nullopt;
 }
 
-/// A body without a type, or with a wrong one as curl -d sends it, is looked at: what is no JSON says
-/// nothing.
-bool may_be_json(std::string_view content_type) {
-    return !content_type.starts_with("multipart/");
-}
-
 }  // namespace
 
 struct RequestObserver::State {
+    /// A body without a type, or with a wrong one as curl -d sends it, is looked at as JSON: what is none
+    /// says nothing.
+    explicit State(std::string_view content_type) {
+        if (FormFields::is_form(content_type)) form.emplace(content_type);
+    }
+
     JsonSieve sieve{request_schema()};
+    std::optional<FormFields> form;
     RequestFacts facts;
     bool looking = true;
     bool stale = false;  ///< bytes have come since the facts were taken
 
+    void feed(std::string_view bytes) {
+        if (form) {
+            form->feed(bytes);
+        } else {
+            sieve.feed(bytes);
+        }
+    }
+
     void take_facts() {
+        if (form) return take_form_facts();
         const JsonValue body = sieve.root();
         if (!body.is(JsonType::object)) return;
         facts = {};
@@ -43,11 +56,18 @@ struct RequestObserver::State {
                          body["parameters"]["max_new_tokens"], body["options"]["num_predict"],
                          body["sampling_params"]["max_new_tokens"]});
     }
+
+    void take_form_facts() {
+        facts = {};
+        for (const auto& [name, value] : form->fields()) {
+            if (name == "model" && !value.empty()) facts.model = value;
+            if (name == "stream") facts.stream = value == "true" || value == "True" || value == "1";
+        }
+    }
 };
 
-RequestObserver::RequestObserver(std::string_view content_type) : state_(std::make_unique<State>()) {
-    state_->looking = may_be_json(content_type);
-}
+RequestObserver::RequestObserver(std::string_view content_type)
+    : state_(std::make_unique<State>(content_type)) {}
 RequestObserver::~RequestObserver() = default;
 RequestObserver::RequestObserver(RequestObserver&&) noexcept = default;
 RequestObserver& RequestObserver::operator=(RequestObserver&&) noexcept = default;
@@ -56,7 +76,7 @@ void RequestObserver::feed(std::string_view bytes) noexcept {
     State& s = *state_;
     if (!s.looking || bytes.empty()) return;
     try {
-        s.sieve.feed(bytes);
+        s.feed(bytes);
         s.stale = true;
     } catch (const std::bad_alloc&) {
         s.looking = s.stale = false;

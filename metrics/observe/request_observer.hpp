@@ -1,5 +1,5 @@
 #pragma once
-// What a request asks for, learnt from its JSON body as it passes (never held back for it).
+// What a request asks for, learnt from its body (JSON, or a form) as it passes, never held back for it.
 
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,8 @@ struct RequestFacts {
     std::optional<std::int64_t> choices;  ///< "n"
 };
 
-/// Sans-IO, bounded memory, never throws. A body that is no JSON object leaves everything empty.
+/// Sans-IO, bounded memory, never throws. A body that is no JSON object leaves everything empty; of a form
+/// (audio transcription) the model and stream fields are known.
 class RequestObserver {
   public:
     explicit RequestObserver(std::string_view content_type);

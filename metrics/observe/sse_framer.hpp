@@ -26,7 +26,6 @@ class WordStart {
     bool is(std::string_view word) const {
         return size_ == word.size() && std::equal(word.begin(), word.end(), text_.begin());
     }
-    bool operator==(const WordStart&) const = default;
 
   private:
     std::array<char, n> text_{};

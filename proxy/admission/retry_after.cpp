@@ -16,11 +16,12 @@ void RetryAfter::observe(std::chrono::duration<double> service_time) {
     } while (!mean_service_.compare_exchange_weak(mean, next, std::memory_order_relaxed));
 }
 
-std::uint32_t RetryAfter::seconds(std::uint32_t waiting, std::uint32_t cap, double jitter) const {
+std::uint32_t RetryAfter::seconds(std::uint32_t waiting, std::uint32_t cap, double jitter,
+                                  std::chrono::duration<double> not_before) const {
     const double mean = mean_service_.load(std::memory_order_relaxed);
     const double places = std::max(1u, cap);
     const double wait = mean * (static_cast<double>(waiting) + 1.0) / places;
-    const double spread = wait * (0.75 + 0.5 * jitter);
+    const double spread = std::max(wait, not_before.count()) * (0.75 + 0.5 * jitter);
     return static_cast<std::uint32_t>(std::clamp(std::ceil(spread), 1.0, 60.0));
 }
 

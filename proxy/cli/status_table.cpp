@@ -80,12 +80,21 @@ std::string readiness(const Reader& status) {
 
 std::string engine(const Reader& status) {
     std::string text = status.text("/engine/address");
+    if (status.text("/engine/tls") == "verified") text.append(", TLS");
+    if (status.text("/engine/tls") == "unverified") text.append(", TLS NOT VERIFIED");
     text.append(status.is_true("/engine/up") ? ", up" : ", down");
     if (const std::string why = status.text("/engine/last_error"); !why.empty() && why != "?")
         text.append(" (").append(why).append(")");
     return text.append("; connections: ")
         .append(status.text("/engine/connections_active") + " active, ")
         .append(status.text("/engine/connections_idle") + " idle");
+}
+
+std::string tls(const Reader& status) {
+    std::string text = "certificate ends " + status.text("/tls/certificate_expires");
+    if (const std::string problem = status.text("/tls/problem"); !problem.empty())
+        text.append("; BAD FILES, the ones before are in force: ").append(problem);
+    return text;
 }
 
 std::string running(const Reader& status) {
@@ -127,6 +136,7 @@ void print_status(const json::object& object, std::ostream& out) {
     row(out, "listening",
         status.text("/listen") + ", " + status.text("/connections") + " connections, " +
             status.text("/workers") + " workers");
+    if (status.is_true("/tls/on")) row(out, "TLS", tls(status));
     row(out, "ops", status.text("/ops"));
     const std::string file = status.text("/config/file");
     row(out, "config", file.empty() ? "no file" : file);

@@ -17,8 +17,9 @@ bool is_hop_by_hop(std::string_view name) {
 
 /// What Connection must not take away: the next reader would see another message than we did.
 bool is_never_nominated(std::string_view name) {
-    constexpr std::array<std::string_view, 7> k_names = {
-        "host", "content-length", "content-type", "content-encoding", "authorization", "via", "x-request-id"};
+    constexpr std::array<std::string_view, 9> k_names = {
+        "host", "content-length", "content-type", "content-encoding", "authorization",
+        "via",  "x-request-id",   "date",         "max-forwards"};
     return std::any_of(k_names.begin(), k_names.end(),
                        [&](std::string_view n) { return same_name(n, name); });
 }
@@ -56,8 +57,10 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
         // CGI-like servers read content_length as Content-Length: such a name is a second one for a field
         // that we have checked under its first.
         return same_name(name, "host") || same_name(name, "content-length") || same_name(name, "expect") ||
+               (head.max_forwards && same_name(name, "max-forwards")) ||
                name.find('_') != std::string_view::npos;
     });
+    if (head.max_forwards) append_field(out, "Max-Forwards", std::to_string(*head.max_forwards - 1));
     append_framing(out, framing);
     // An HTTP/1.0 client cannot be told to continue (RFC 9110 10.1.1), and without a body there is nothing to
     // wait for.
@@ -94,6 +97,7 @@ std::string downstream_head(const ResponseHead& head, const Delivery& delivery, 
     } else if (delivery.client_minor == 0) {
         append_field(out, "Connection", "keep-alive");
     }
+    if (!head.fields.has("date")) append_field(out, "Date", delivery.date);
     if (!head.fields.has("x-request-id")) append_field(out, "x-request-id", request_id);
     return out.append("\r\n");
 }

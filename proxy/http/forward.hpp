@@ -11,8 +11,8 @@
 namespace noren::proxy::http {
 
 /// The request's head for the engine: one framing, Via appended (RFC 9110 7.6.3), x-request-id added if
-/// absent. Fields with `_` in their name are left out, as nginx does.
-/// upgrade: the protocols offered to it (upgrade_offer()), empty: none.
+/// absent, Max-Forwards counted down (RFC 9110 7.6.2; it is not 0 here). Fields with `_` in their name are
+/// left out, as nginx does. upgrade: the protocols offered to it (upgrade_offer()), empty: none.
 std::string upstream_head(const RequestHead& head, const Framing& framing, std::string_view request_id,
                           std::string_view upgrade = {});
 
@@ -21,6 +21,7 @@ struct Delivery {
     Framing framing;         ///< until_close: the end of the connection ends the body
     bool keep_alive = true;  ///< false: "Connection: close" is said
     int client_minor = 1;
+    std::string_view date;  ///< of receipt, said if the engine gave none (RFC 9110 6.6.1)
 };
 
 /// head: one that response_framing() accepted.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "proxy/http/max_forwards.hpp"
 #include "proxy/http/target.hpp"
 
 namespace noren::proxy::http {
@@ -72,7 +73,7 @@ std::optional<HeadError> check_method(std::string_view method) {
     if (!is_token(method)) return HeadError{400, "the method is not a token"};
     if (method.size() > 32) return HeadError{501, "the method is unknown"};
     if (method == "CONNECT") return HeadError{405, "a gateway opens no tunnels"};
-    if (method == "TRACE") return HeadError{405, "TRACE would echo credentials and is not forwarded"};
+    if (method == "TRACE") return HeadError{405, "TRACE would echo credentials and is not served"};
     // PRI is the HTTP/2 connection preface (RFC 9113 3.4).
     if (method == "PRI") return HeadError{505, "HTTP/2 is not spoken here"};
     return std::nullopt;
@@ -192,6 +193,9 @@ std::variant<RequestHead, HeadError> parse_request_head(std::string_view head) {
     request.target = target.origin_form;
     if (const auto error = parse_fields(head, request.fields)) return *error;
     if (const auto error = settle_authority(request, target.authority)) return *error;
+    const MaxForwards forwards = max_forwards(request.method, request.fields);
+    if (forwards.error) return *forwards.error;
+    request.max_forwards = forwards.value;
     return request;
 }
 

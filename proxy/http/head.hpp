@@ -60,6 +60,7 @@ struct RequestHead {
         authority;  ///< from an absolute-form target, else the Host field; may be empty with HTTP/1.0
     int minor = 1;  ///< HTTP/1.minor: 0 or 1
     Fields fields;
+    std::optional<std::uint64_t> max_forwards;  ///< of an OPTIONS request; 0: it asks us, not the engine
 };
 
 struct ResponseHead {

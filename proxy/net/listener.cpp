@@ -44,17 +44,12 @@ int listen_on(const tcp::endpoint& endpoint) {
 
 }  // namespace
 
-// Delegating, so that the destructor tidies up when opening fails half-way.
-ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers) : ListenerSet() {
+ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers, unsigned mode) {
     if (address.path.empty()) {
         open_tcp(address, workers);
     } else {
-        open_unix(address.path, workers);
+        open_unix(address.path, workers, mode);
     }
-}
-
-ListenerSet::~ListenerSet() {
-    if (unix_file_) unix_file_->remove();
 }
 
 void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers) {
@@ -82,7 +77,7 @@ void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers)
     name_ = config::to_string({endpoint.address().to_string(), port_, {}});
 }
 
-void ListenerSet::open_unix(const std::string& path, std::size_t workers) {
+void ListenerSet::open_unix(const std::string& path, std::size_t workers, unsigned mode) {
     const std::string cannot = "cannot listen on unix:" + path;
     if (const auto why = make_room_for_socket(path); !why.empty())
         fail(EADDRINUSE, cannot + ": " + std::string(why));
@@ -92,7 +87,8 @@ void ListenerSet::open_unix(const std::string& path, std::size_t workers) {
     const asio::local::stream_protocol::endpoint endpoint(path);
     if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) fail(errno, cannot);
     unix_file_.emplace(path);
-    if (::listen(fd, k_backlog) != 0) fail(errno, cannot);
+    // bind() leaves the file with what the umask allows; nobody can connect before listen().
+    if (::chmod(path.c_str(), mode) != 0 || ::listen(fd, k_backlog) != 0) fail(errno, cannot);
     for (std::size_t i = 1; i < workers; ++i)
         descriptors_.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
     name_ = "unix:" + path;

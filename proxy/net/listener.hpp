@@ -20,8 +20,8 @@ namespace noren::proxy::net {
 /// all.
 class ListenerSet {
   public:
-    ListenerSet(const config::Endpoint& address, std::size_t workers);
-    ~ListenerSet();
+    /// mode: of the file, if it is a Unix path.
+    ListenerSet(const config::Endpoint& address, std::size_t workers, unsigned mode = 0660);
     ListenerSet(const ListenerSet&) = delete;
     ListenerSet& operator=(const ListenerSet&) = delete;
 
@@ -32,9 +32,8 @@ class ListenerSet {
     std::uint16_t port() const { return port_; }
 
   private:
-    ListenerSet() = default;
     void open_tcp(const config::Endpoint& address, std::size_t workers);
-    void open_unix(const std::string& path, std::size_t workers);
+    void open_unix(const std::string& path, std::size_t workers, unsigned mode);
 
     std::vector<Descriptor> descriptors_;
     std::string name_;

@@ -20,7 +20,7 @@ struct Socket::State final : Watcher {
     int number() const { return descriptor.number(); }
 
     void ready(std::uint32_t events) override;
-    void finish_connecting();
+    void end_writing();
     void close();
 
     Loop& loop;
@@ -28,9 +28,9 @@ struct Socket::State final : Watcher {
     std::optional<Waker> waker;
     std::optional<int> connect_result;
     bool connecting = false;
-    bool readable = true;  ///< worth trying
-    bool writable = true;
-    bool hung_up = false;  ///< the peer has sent its last byte, or reset
+    bool ending = false;  ///< the end of what we write could not be sent yet
+    Readiness readiness;
+    std::unique_ptr<TlsSession> tls;  ///< null: plain
 };
 
 namespace {
@@ -53,6 +53,23 @@ int error_of(int descriptor) {
     return ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
 }
 
+/// The errno tells that no error of TLS is the orderly end that EPIPE can be on a plain connection.
+IoResult in_plain_words(const TlsSession::Result& result) {
+    if (result.bytes > 0) return {result.bytes, IoStatus::ok, 0};
+    switch (result.status) {
+        case TlsSession::Status::ok:
+            return {};
+        case TlsSession::Status::wants_read:
+        case TlsSession::Status::wants_write:
+            return {0, IoStatus::would_block, 0};
+        case TlsSession::Status::closed:
+            return {0, IoStatus::closed, 0};
+        case TlsSession::Status::broken:
+            break;
+    }
+    return {0, IoStatus::broken, ECONNRESET};
+}
+
 }  // namespace
 
 /// Wakes only if something is new: what is worth trying already will be tried.
@@ -61,19 +78,23 @@ void Socket::State::ready(std::uint32_t events) {
     const bool can_read = over || (events & EPOLLIN) != 0;
     const bool can_write = (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
     bool news = std::exchange(connecting, false);
-    if (news) finish_connecting();
-    news |= can_read && !std::exchange(readable, readable || can_read);
-    news |= can_write && !std::exchange(writable, writable || can_write);
-    news |= over && !std::exchange(hung_up, hung_up || over);
+    if (news) connect_result = error_of(number());
+    news |= can_read && !std::exchange(readiness.readable, readiness.readable || can_read);
+    news |= can_write && !std::exchange(readiness.writable, readiness.writable || can_write);
+    news |= over && !std::exchange(readiness.hung_up, readiness.hung_up || over);
+    if (ending) end_writing();
     if (news && waker) waker->notify();  // the last touch: the sleeper may end, and take this with it
 }
 
-void Socket::State::finish_connecting() {
-    connect_result = error_of(number());
+void Socket::State::end_writing() {
+    ending = tls && tls->close_notify() == TlsSession::Status::wants_write;
+    if (!ending) ::shutdown(number(), SHUT_WR);
 }
 
 void Socket::State::close() {
     waker.reset();
+    if (tls) tls->close_notify();  // if it goes at once; a peer that waits for more is told
+    tls.reset();
     loop.forget(*this);
     descriptor.close();
 }
@@ -118,19 +139,22 @@ void Socket::wake_nobody() {
 }
 
 IoResult Socket::read(std::span<char> into) {
-    if (!state_->readable) return {0, IoStatus::would_block, 0};
+    if (state_->tls) return in_plain_words(state_->tls->read(into));
+    Readiness& readiness = state_->readiness;
+    if (!readiness.readable) return {0, IoStatus::would_block, 0};
     const ssize_t n = ::recv(state_->number(), into.data(), into.size(), 0);
     if (n == 0) return {0, IoStatus::closed, 0};
     const auto bytes = n > 0 ? static_cast<std::size_t>(n) : 0;
     const IoResult result = n > 0 ? IoResult{bytes, IoStatus::ok, 0} : failed(errno);
     // A hang-up that epoll has told of already will not be told of again.
-    if (result.status == IoStatus::would_block || (bytes < into.size() && !state_->hung_up))
-        state_->readable = false;
+    if (result.status == IoStatus::would_block || (bytes < into.size() && !readiness.hung_up))
+        readiness.readable = false;
     return result;
 }
 
 IoResult Socket::write(std::string_view first, std::string_view second) {
-    if (!state_->writable) return {0, IoStatus::would_block, 0};
+    if (state_->tls) return in_plain_words(state_->tls->write(first, second));
+    if (!state_->readiness.writable) return {0, IoStatus::would_block, 0};
     std::array<iovec, 2> parts{iovec{const_cast<char*>(first.data()), first.size()},
                                iovec{const_cast<char*>(second.data()), second.size()}};
     msghdr message{};
@@ -139,7 +163,8 @@ IoResult Socket::write(std::string_view first, std::string_view second) {
     const ssize_t n = ::sendmsg(state_->number(), &message, MSG_NOSIGNAL);
     const auto bytes = n >= 0 ? static_cast<std::size_t>(n) : 0;
     const IoResult result = n >= 0 ? IoResult{bytes, IoStatus::ok, 0} : failed(errno);
-    if (result.status != IoStatus::broken && bytes < first.size() + second.size()) state_->writable = false;
+    if (result.status != IoStatus::broken && bytes < first.size() + second.size())
+        state_->readiness.writable = false;
     return result;
 }
 
@@ -147,21 +172,45 @@ std::optional<int> Socket::connect_result() const {
     return state_->connect_result;
 }
 
+void Socket::start_tls(const TlsContext& context) {
+    state_->tls = std::make_unique<TlsSession>(context, state_->number(), state_->readiness);
+}
+
+void Socket::end_tls() {
+    state_->tls.reset();
+}
+
+bool Socket::is_tls() const {
+    return state_->tls != nullptr;
+}
+
+TlsFailure Socket::tls_failure() const {
+    return state_->tls ? state_->tls->failure() : TlsFailure{};
+}
+
+Socket::Handshake Socket::handshake() {
+    const TlsSession::Status status = state_->tls->handshake();
+    if (status == TlsSession::Status::ok) return Handshake::done;
+    return status == TlsSession::Status::broken ? Handshake::failed : Handshake::running;
+}
+
 bool Socket::disturbed() {
+    if (state_->tls) return state_->tls->disturbed();
     char byte = 0;
     const ssize_t n = ::recv(state_->number(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
 bool Socket::peer_closed() const {
-    return state_->hung_up;
+    return state_->readiness.hung_up;
 }
 
 void Socket::shutdown_write() {
-    ::shutdown(state_->number(), SHUT_WR);
+    state_->end_writing();
 }
 
 void Socket::reset() {
+    end_tls();  // without its own end, which would be a clean one
     const linger at_once{1, 0};
     ::setsockopt(state_->number(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     close();

@@ -1,6 +1,7 @@
 #pragma once
 // A non-blocking stream socket (TCP or Unix) that reads and writes at once or says why not, and wakes a
 // coroutine when that changes. Reading goes into a buffer of the worker's, so an idle stream holds none.
+// Once its TLS handshake is done it behaves the same, so that nobody above has to know.
 
 #include <cstddef>
 #include <memory>
@@ -11,6 +12,8 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 
 #include "proxy/net/descriptor.hpp"
+#include "proxy/net/tls_failure.hpp"
+#include "proxy/net/tls_session.hpp"
 #include "proxy/net/wakeup.hpp"
 
 namespace noren::proxy::net {
@@ -21,8 +24,8 @@ using Endpoint = boost::asio::generic::stream_protocol::endpoint;
 enum class IoStatus : unsigned char {
     ok,
     would_block,  ///< nothing now; the waker is told when there is
-    closed,       ///< the peer has sent its last byte (FIN)
-    broken,       ///< RST or another error; nothing more goes through
+    closed,       ///< the peer has sent its last byte (FIN; in TLS its close_notify)
+    broken,       ///< RST, in TLS also a bare FIN, or another error; nothing more goes through
 };
 
 struct IoResult {
@@ -46,15 +49,29 @@ class Socket {
     void wake(const Waker& waker);
     void wake_nobody();
 
-    /// At most one read(2). A short read means the socket is drained, which saves the call that would only
-    /// say so.
+    /// At most one read(2), or as many TLS records as fit. A short read means the socket is drained, which
+    /// saves the call that would only say so.
     IoResult read(std::span<char> into);
 
-    /// At most one send of the two parts together; may be partial.
+    /// At most one send of the two parts together, or as many TLS records as the socket takes; may be
+    /// partial. With TLS, the rest has to be the beginning of the next write.
     IoResult write(std::string_view first, std::string_view second = {});
 
     /// Empty while it still connects; 0 = connected, else errno.
     std::optional<int> connect_result() const;
+
+    enum class Handshake : unsigned char { running, done, failed };
+
+    /// Speaks TLS from now on, on a connected socket.
+    void start_tls(const TlsContext& context);
+    /// Moves the handshake on as far as it goes now; the waker is told when it can go on. Until it is done
+    /// nothing is read or written.
+    Handshake handshake();
+    /// Back to plain bytes after a handshake that failed, for what is to be said to a peer without TLS.
+    void end_tls();
+    bool is_tls() const;
+    /// Why the handshake failed, or what broke the connection since; none if it was not TLS.
+    TlsFailure tls_failure() const;
 
     /// True if the peer has closed, or sent something nobody asked for, while the connection was idle.
     bool disturbed();

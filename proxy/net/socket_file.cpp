@@ -42,7 +42,7 @@ SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
     inode_ = bound.st_ino;
 }
 
-void SocketFile::remove() const {
+SocketFile::~SocketFile() {
     struct stat found{};
     if (::lstat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_)
         ::unlink(path_.c_str());

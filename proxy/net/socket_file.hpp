@@ -13,16 +13,17 @@ namespace noren::proxy::net {
 /// else why not.
 std::string_view make_room_for_socket(const std::string& path);
 
-/// Of a socket that has just been bound at path.
+/// Of a socket that has just been bound at path. Goes with its owner, unless another instance has put its own
+/// there meanwhile.
 class SocketFile {
   public:
     explicit SocketFile(std::string path);
-
-    /// Unless another instance has put its own there meanwhile.
-    void remove() const;
+    ~SocketFile();
+    SocketFile(const SocketFile&) = delete;
+    SocketFile& operator=(const SocketFile&) = delete;
 
   private:
-    std::string path_;
+    const std::string path_;
     dev_t device_ = 0;
     ino_t inode_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
@@ -98,11 +99,15 @@ std::string reply_to(std::string_view line, const ControlSocket::Handle& handle)
 
 struct ControlSocket::State {
     State(asio::io_context& context, const std::string& path, Handle h, std::chrono::milliseconds wait)
-        : io(context), acceptor(bind_to(context, path)), file(path), handle(std::move(h)), patience(wait) {}
+        : io(context),
+          acceptor(bind_to(context, path)),
+          file(std::in_place, path),
+          handle(std::move(h)),
+          patience(wait) {}
 
     asio::io_context& io;
     stream_protocol::acceptor acceptor;
-    const net::SocketFile file;
+    std::optional<net::SocketFile> file;
     const Handle handle;
     const std::chrono::milliseconds patience;
     bool stopping = false;
@@ -172,7 +177,7 @@ void ControlSocket::start() {
 
 void ControlSocket::stop() {
     if (std::exchange(state_->stopping, true)) return;
-    state_->file.remove();
+    state_->file.reset();
     error_code ignored;
     state_->acceptor.close(ignored);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <list>
 #include <optional>
 #include <utility>
@@ -21,6 +22,7 @@
 #include <boost/beast/http.hpp>
 
 #include "metrics/clock.hpp"
+#include "proxy/http/date.hpp"
 #include "proxy/http/target.hpp"
 
 namespace noren::proxy {
@@ -138,6 +140,8 @@ Response to_response(OpsPage&& page, unsigned version, bool keep_alive) {
     Response response(static_cast<beast_http::status>(page.status), version);
     response.set(beast_http::field::content_type, beast::string_view(page.type.data(), page.type.size()));
     response.set(beast_http::field::cache_control, "no-store");
+    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    response.set(beast_http::field::date, http::imf_fixdate(now));
     if (page.status == 405) response.set(beast_http::field::allow, "GET, HEAD");
     response.body() = std::move(page.body);
     response.prepare_payload();

@@ -15,7 +15,11 @@ struct Status {
     std::string drain;                           ///< "no", "lame_duck", "refusing", "drained"
     std::string listen, ops, engine;
     bool engine_up = false;
-    std::string engine_error;  ///< of the last health probe; empty: it was answered
+    std::string engine_error;             ///< of the last health probe; empty: it was answered
+    std::string engine_tls;               ///< "none", "verified", "unverified"
+    bool tls = false;                     ///< towards the clients
+    std::string tls_certificate_expires;  ///< RFC 3339; empty: no certificate
+    std::string tls_problem;              ///< why changed files are not in force; empty: they are
     std::uint64_t workers = 0, connections = 0, upstream_active = 0, upstream_idle = 0;
     std::uint64_t concurrency_limit = 0, queue_capacity = 0;  ///< limit 0 = unlimited
     std::uint64_t configured_limit = 0;  ///< differs from concurrency_limit while that is overridden

@@ -11,8 +11,9 @@ namespace noren::proxy::upstream {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target, const net::Waker& waker)
-    : loop_(loop), waker_(waker) {
+Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target,
+           std::shared_ptr<const net::TlsContext> tls, const net::Waker& waker)
+    : loop_(loop), tls_(std::move(tls)), waker_(waker) {
     if (target.is_unix()) {
         // A path too long for sockaddr_un is refused by the config already; here it would throw.
         untried_.emplace_back(asio::local::stream_protocol::endpoint(target.path));
@@ -51,9 +52,28 @@ std::optional<int> Dial::poll() {
     if (lookup_) return std::nullopt;
     for (;;) {
         const std::optional<int> result = socket_->connect_result();
+        if (result == 0 && tls_) return shake_hands();
         if (!result || *result == 0 || untried_.empty()) return result;
         try_next();
     }
+}
+
+/// One that fails ends the attempt: the other addresses are the same engine's.
+std::optional<int> Dial::shake_hands() {
+    if (!socket_->is_tls()) socket_->start_tls(*tls_);
+    switch (socket_->handshake()) {
+        case net::Socket::Handshake::running:
+            return std::nullopt;
+        case net::Socket::Handshake::done:
+            return 0;
+        case net::Socket::Handshake::failed:
+            break;
+    }
+    return EPROTO;
+}
+
+net::TlsFailure Dial::tls_failure() const {
+    return socket_ ? socket_->tls_failure() : net::TlsFailure{};
 }
 
 net::Socket Dial::take() {

@@ -1,5 +1,6 @@
 #pragma once
-// Opening a connection to the engine: resolve the name if it is one, then try its addresses in turn.
+// Opening a connection to the engine: resolve the name if it is one, try its addresses in turn, shake hands
+// if it is TLS.
 
 #include <memory>
 #include <optional>
@@ -14,10 +15,15 @@ namespace noren::proxy::upstream {
 /// One attempt. Start it, sleep, look at it again whenever woken. Dropping it abandons the attempt.
 class Dial {
   public:
-    Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target, const net::Waker& waker);
+    /// tls: null = plain.
+    Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target,
+         std::shared_ptr<const net::TlsContext> tls, const net::Waker& waker);
 
     /// Moves on; empty while it still runs, then an errno-like code, 0 = connected.
     std::optional<int> poll();
+
+    /// Why it was, after poll() ended otherwise: which check of TLS did not pass; none = it was not TLS.
+    net::TlsFailure tls_failure() const;
 
     /// The connected socket, after poll() said 0.
     net::Socket take();
@@ -28,8 +34,10 @@ class Dial {
         std::vector<net::Endpoint> found;
     };
     void try_next();
+    std::optional<int> shake_hands();
 
     net::Loop& loop_;
+    const std::shared_ptr<const net::TlsContext> tls_;
     net::Waker waker_;
     std::shared_ptr<Lookup> lookup_;  ///< shared with the resolver's answer, which may come too late
     std::vector<net::Endpoint> untried_;

@@ -62,9 +62,16 @@ Finding judge_answer(std::string_view head) {
 }  // namespace
 
 struct HealthProbe::State {
-    State(net::Loop& l, Resolver& r, const config::Endpoint& e, const config::Upstream& s,
+    State(net::Loop& l, Resolver& r, const config::Endpoint& e, const config::Upstream& s, Tls t,
           std::atomic<bool>& u, OnChange changed)
-        : loop(l), resolver(r), engine(e), settings(s), up(u), on_change(std::move(changed)), wakeup(l) {}
+        : loop(l),
+          resolver(r),
+          engine(e),
+          settings(s),
+          tls(std::move(t)),
+          up(u),
+          on_change(std::move(changed)),
+          wakeup(l) {}
 
     bool probing() const { return settings.health_interval.count() > 0; }
     net::Task<Finding> connect(std::optional<net::Socket>& socket, TimePoint deadline);
@@ -79,6 +86,7 @@ struct HealthProbe::State {
     Resolver& resolver;
     const config::Endpoint engine;
     config::Upstream settings;
+    Tls tls;
     std::atomic<bool>& up;
     const OnChange on_change;
     net::Wakeup wakeup;
@@ -92,12 +100,14 @@ struct HealthProbe::State {
 
 /// "up" here: connected.
 net::Task<Finding> HealthProbe::State::connect(std::optional<net::Socket>& socket, TimePoint deadline) {
-    Dial dial(loop, resolver, engine, wakeup.waker());
+    Dial dial(loop, resolver, engine, tls, wakeup.waker());
     std::optional<int> outcome;
     while (!(outcome = dial.poll())) {
         if (Clock::now() >= deadline) co_return slow();
         co_await wakeup.wait(deadline);
     }
+    if (const auto failure = dial.tls_failure(); *outcome != 0 && failure.fault != net::TlsFault::none)
+        co_return failed(std::string(failure.text));
     if (*outcome != 0) co_return failed("cannot connect: " + std::generic_category().message(*outcome));
     socket.emplace(dial.take());
     co_return Finding{true, false, {}};
@@ -114,6 +124,8 @@ net::Task<Finding> HealthProbe::State::ask(net::Socket& socket, TimePoint deadli
         const bool sound = out.flush();
         const net::IoResult read = socket.read(buffer);
         head.append(buffer.data(), read.bytes);
+        if (const auto failure = socket.tls_failure(); failure.fault != net::TlsFault::none)
+            co_return failed(std::string(failure.text));
         if (read.status == net::IoStatus::closed || read.status == net::IoStatus::broken || !sound)
             co_return failed("it closed the connection without an answer");
         if (read.status == net::IoStatus::would_block) co_await wakeup.wait(deadline);
@@ -173,8 +185,9 @@ bool same_probing(const config::Upstream& a, const config::Upstream& b) {
 }  // namespace
 
 HealthProbe::HealthProbe(net::Loop& loop, Resolver& resolver, const config::Endpoint& engine,
-                         const config::Upstream& settings, std::atomic<bool>& up, OnChange on_change)
-    : state_(std::make_shared<State>(loop, resolver, engine, settings, up, std::move(on_change))) {}
+                         const config::Upstream& settings, Tls tls, std::atomic<bool>& up, OnChange on_change)
+    : state_(std::make_shared<State>(loop, resolver, engine, settings, std::move(tls), up,
+                                     std::move(on_change))) {}
 
 HealthProbe::~HealthProbe() {
     state_->task.reset();
@@ -187,10 +200,11 @@ void HealthProbe::start() {
     });
 }
 
-void HealthProbe::set(const config::Upstream& settings) {
-    state_->loop.post([state = state_, settings] {
-        if (same_probing(state->settings, settings)) return;
+void HealthProbe::set(const config::Upstream& settings, Tls tls) {
+    state_->loop.post([state = state_, settings, tls = std::move(tls)] {
+        if (same_probing(state->settings, settings) && state->tls == tls) return;
         state->settings = settings;
+        state->tls = tls;
         state->settings_changed = true;
         state->wakeup.waker().notify();
     });

@@ -10,6 +10,7 @@
 #include "config/address.hpp"
 #include "config/config.hpp"
 #include "proxy/net/loop.hpp"
+#include "proxy/net/tls_context.hpp"
 #include "proxy/upstream/resolver.hpp"
 
 namespace noren::proxy::upstream {
@@ -23,16 +24,18 @@ class HealthProbe {
     /// Called with the first finding and each change after it, on the loop's thread; why is empty when up.
     using OnChange = std::function<void(bool up, std::string_view why)>;
 
+    using Tls = std::shared_ptr<const net::TlsContext>;  ///< null = plain
+
     /// up is written by the probe alone.
     HealthProbe(net::Loop& loop, Resolver& resolver, const config::Endpoint& engine,
-                const config::Upstream& settings, std::atomic<bool>& up, OnChange on_change = {});
+                const config::Upstream& settings, Tls tls, std::atomic<bool>& up, OnChange on_change = {});
     /// While the loop does not run, or on its thread.
     ~HealthProbe();
 
     // --- any thread
     void start();
     /// Taken over by a probe at once, so that no old interval has to pass first.
-    void set(const config::Upstream& settings);
+    void set(const config::Upstream& settings, Tls tls);
     /// Why the last probe was not answered as it should; empty: it was.
     std::string last_error() const;
 

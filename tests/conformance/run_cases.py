@@ -41,6 +41,12 @@ def start_noren(binary, engine_port):
     return process, port
 
 
+def stop_noren(process):
+    process.terminate()
+    if code := process.wait(20):
+        raise RuntimeError(f"noren ended with code {code}")
+
+
 async def run(binary, cases):
     """{category: [passed, failed]}"""
     engine = Engine()
@@ -60,11 +66,7 @@ async def run(binary, cases):
                 print(f"FAIL {case['name']} ({case['category']}): {case['why']}")
                 print("\n".join(f"     {complaint}" for complaint in complaints), flush=True)
     finally:
-        noren.terminate()
-        code = noren.wait(20)
-    if code != 0:
-        print(f"FAIL noren ended with code {code}")
-        counts["end"][1] += 1
+        stop_noren(noren)
     return counts
 
 

@@ -10,6 +10,10 @@ HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%:\[\]-]*")
 STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-5][0-9][0-9]) ([\t\x20-\x7e\x80-\xff]*)")
 LENGTH = re.compile(rb"[0-9]{1,18}")
 CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
+BLANKS = rb"[ \t]*"
+QUOTED = rb'"(?:[\t !\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t -\x7e\x80-\xff])*"'
+EXTENSION = re.compile(rb"(?:%b;%b%b(?:%b=%b(?:%b|%b))?)*"
+                       % (BLANKS, BLANKS, TOKEN.pattern, BLANKS, BLANKS, TOKEN.pattern, QUOTED))
 NEVER_IN_TRAILERS = ("content-length", "transfer-encoding", "host")
 
 
@@ -82,12 +86,14 @@ def settle_framing(message, without):
     message.length = int(lengths[0]) if lengths else 0
 
 
-def take_chunks(message, data):
+def take_chunks(message, data, extensions):
     while True:
         line, at = take_line(data, message.end)
-        if not CHUNK_SIZE.fullmatch(line):
-            raise Fault(f"not a plain chunk size line: {line[:80]!r}")
-        size = int(line, 16)
+        digits = CHUNK_SIZE.match(line)
+        extension = line[digits.end():] if digits else None
+        if extension is None or not EXTENSION.fullmatch(extension) or (extension and not extensions):
+            raise Fault(f"not a chunk size line as it may be here: {line[:80]!r}")
+        size = int(digits[0], 16)
         if size == 0:
             break
         message.pieces.append((at, min(at + size, len(data))))
@@ -105,12 +111,12 @@ def take_chunks(message, data):
     message.whole = True
 
 
-def take_body(message, data, ended):
+def take_body(message, data, ended, extensions):
     """Reads as far as the bytes go. ended: None, "closed" or "reset"."""
     begin = message.end
     if message.framing == "chunked":
         try:
-            take_chunks(message, data)
+            take_chunks(message, data, extensions)
         except Unfinished:
             pass
     elif message.framing == "close":
@@ -122,8 +128,9 @@ def take_body(message, data, ended):
         message.whole = message.end == begin + message.length
 
 
-def read_request(data, at):
-    """The request that begins at `at`, once its head is whole; Message.whole tells about its body."""
+def read_request(data, at, extensions=False):
+    """The request that begins at `at`, once its head is whole; Message.whole tells about its body. extensions: whether its
+    chunks may have some, as they never may when noren has written them."""
     line, next_line = take_line(data, at)
     parts = line.split(b" ")
     if len(parts) != 3 or parts[2] != b"HTTP/1.1" or not TOKEN.fullmatch(parts[0]) or not TARGET.fullmatch(parts[1]):
@@ -136,11 +143,11 @@ def read_request(data, at):
     if any(value.lower() != b"100-continue" for value in message.values("expect")):
         raise Fault(f"Expect {message.values('expect')}")
     settle_framing(message, "none")
-    take_body(message, data, None)
+    take_body(message, data, None, extensions)
     return message
 
 
-def read_response(data, at, method, ended):
+def read_response(data, at, method, ended, extensions=False):
     """Likewise the answer to a request with this method."""
     line, next_line = take_line(data, at)
     match = STATUS_LINE.fullmatch(line)
@@ -154,5 +161,5 @@ def read_response(data, at, method, ended):
             raise Fault(f"a framing field in a {message.status} answer")
     if message.status < 200 or message.status in (204, 304) or method == "HEAD":
         message.framing, message.length = "none", 0
-    take_body(message, data, ended)
+    take_body(message, data, ended, extensions)
     return message

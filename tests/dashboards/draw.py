@@ -67,7 +67,7 @@ def draw_graph(board, panel, axes):
         axes.set_ylim(0, most or 1)
     axes.grid(alpha=0.3)
     if handles:
-        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, fontsize=7, frameon=False)
+        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=4, fontsize=8, frameon=False)
 
 
 def draw_lines(panel, axes, drawn):
@@ -80,12 +80,13 @@ def draw_lines(panel, axes, drawn):
         where = axes
         if own.get("custom.axisPlacement") == "right":
             where = axes.twinx()
-            where.tick_params(labelsize=7)
+            where.tick_params(labelsize=8)
             where.yaxis.set_major_formatter(FuncFormatter(lambda value, _, unit=own["unit"]: said(value, unit) if value else "0"))
         dashed = "custom.lineStyle" in own
         handles += where.plot(across, up, label=name, linewidth=1.3, linestyle="--" if dashed else "-",
                               color="red" if dashed else COLOURS[index % len(COLOURS)])
-        where.set_ylim(bottom=0)
+        if where is not axes:
+            where.set_ylim(bottom=0)
     return handles
 
 
@@ -122,14 +123,13 @@ def draw_heatmap(board, panel, axes):
 
 
 def draw_against(board, panel, axes):
-    (across_name, times, across), (up_name, other_times, up) = list(board.series(panel))[:2]
+    (across_name, times, across), (_, other_times, up) = list(board.series(panel))[:2]
     other = dict(zip(other_times, up))
     points = [(x, other[at]) for at, x in zip(times, across) if at in other and math.isfinite(other[at])]
     axes.scatter([x for x, _ in points], [y for _, y in points], s=9, alpha=0.6)
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
-    axes.set_xlabel(across_name, fontsize=7)
-    axes.set_ylabel(up_name, fontsize=7)
+    axes.set_xlabel(across_name, fontsize=8)
     axes.grid(alpha=0.3)
 
 
@@ -145,15 +145,17 @@ def draw_dashboard(prometheus, title, panels, job, start, end, path, window="10s
     figure.suptitle(title, x=0.01, ha="left", fontsize=13, weight="bold", y=1 - 0.15 / height)
     for panel in panels:
         place = panel["gridPos"]
-        left, below = 0.75 if panel["type"] != "stat" else 0.1, 0.62 if panel["type"] != "stat" else 0.05
+        left, below = (0.1, 0.05) if panel["type"] == "stat" else (0.85, 0.62)
+        right = 0.85 if any("custom.axisPlacement" in str(each) for each in panel["fieldConfig"]["overrides"]) else 0.2
         axes = figure.add_axes(((place["x"] * COLUMN + left) / width,
                                 1 - (0.6 + (place["y"] - top + place["h"]) * LINE - below) / height,
-                                (place["w"] * COLUMN - left - 0.15) / width, (place["h"] * LINE - below - 0.4) / height))
-        axes.set_title(panel["title"], fontsize=9, loc="left", weight="bold")
-        axes.tick_params(labelsize=7)
+                                (place["w"] * COLUMN - left - right) / width, (place["h"] * LINE - below - 0.4) / height))
+        axes.set_title(panel["title"], fontsize=10, loc="left", weight="bold")
+        axes.tick_params(labelsize=8)
         unit = panel["fieldConfig"]["defaults"]["unit"]
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: said(value, unit) if value else "0"))
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _, kind=panel["type"]: f"{value:.0f} s" if kind != "xychart" else f"{value:g}"))
+        if panel["type"] != "xychart":
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} s"))
         DRAW[panel["type"]](board, panel, axes)
     figure.savefig(path)
     plt.close(figure)

@@ -32,6 +32,7 @@ class Scenario(Stack):
         """Plays it; the set of alerts that fired."""
         with self.over, self:
             self.prometheus.watch(self.job, self.ops)
+            wait_for("the first scrape", lambda: self.prometheus.query(f'noren_build_info{{job="{self.job}"}}'))
             self.start_s = time.time()
             self.act()
             deadline = time.time() + PATIENCE_S
@@ -101,7 +102,7 @@ class EngineGone(Scenario):
 
     def act(self):
         self.load("-c", "4")
-        time.sleep(5)
+        time.sleep(3)
         self.processes[0].kill()
 
 
@@ -168,7 +169,7 @@ class DrainForgotten(Scenario):
 
     def act(self):
         self.load("-c", "3")
-        time.sleep(5)
+        time.sleep(3)
         self.ctl("drain")
 
 
@@ -199,7 +200,17 @@ class ManyConnections(Scenario):
         for _ in range(85):
             idle = self.over.enter_context(socket.create_connection(("127.0.0.1", self.port)))
             idle.sendall(b"GET /health HTTP/1.1\r\nHost: t\r\n\r\n")
+            idle.recv(4096)
         self.load("-c", "1", "--max-tokens", "8")
+
+
+class ConnectionsRefused(Scenario):
+    """More clients than connections."""
+    fires = {"NorenConnectionsRefused"}
+    config = "downstream: {max_connections: 4}"
+
+    def act(self):
+        self.load("-c", "8")
 
 
 class LogUnread(Scenario):
@@ -243,5 +254,5 @@ class SlowIntake(Unreadable):
 
 
 ALL = (Healthy, Overloaded, PatientQueue, EngineGone, EngineHangs, EngineFails, JerkyText, SlowClients, ClientsLeave,
-       ConfigEdited, DrainForgotten, CrashLoop, ManyConnections, LogUnread, Unreadable, SlowIntake)
+       ConfigEdited, DrainForgotten, CrashLoop, ManyConnections, ConnectionsRefused, LogUnread, Unreadable, SlowIntake)
 SHORT = (Healthy, Overloaded, EngineGone, ConfigEdited)

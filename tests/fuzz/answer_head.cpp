@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto framed = response_framing(*head, method);
     const auto* framing = std::get_if<Framing>(&framed);
     if (!framing) return 0;
-    const std::string sent = downstream_head(*head, {*framing, true, 1}, "id");
+    const std::string sent = downstream_head(*head, {*framing, true, 1, {}}, "id");
     const auto reread = parse_response_head(sent);
     const auto* theirs = std::get_if<ResponseHead>(&reread);
     fuzz::expect(theirs != nullptr, "the client can read it");

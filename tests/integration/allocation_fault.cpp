@@ -41,6 +41,13 @@ void* operator new(std::size_t size) {
 void* operator new[](std::size_t size) {
     return allocate(size);
 }
+// By default these call the ones above; under AddressSanitizer they do not, and free() must fit.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+    return is_to_fail() ? nullptr : std::malloc(size == 0 ? 1 : size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+    return is_to_fail() ? nullptr : std::malloc(size == 0 ? 1 : size);
+}
 void operator delete(void* memory) noexcept {
     std::free(memory);
 }

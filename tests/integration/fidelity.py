@@ -9,7 +9,8 @@ Streams arrive as those of clients who know nothing of each other: a Poisson pro
 Lateness is noren's clock against the engine's, on one machine, and so holds what lies between the two: dialling, two
 wake-ups and the way through the kernel. It is a figure of noren only on an idle machine: one where nothing runs but the
 engine, noren and this client, so that a core is free whenever one of the three is woken. How busy the CPUs were before the
-first stream, and were during them, is part of the report."""
+first stream, and were during them, is part of the report. On a machine that others use too, `chrt -f 5` in front of this
+command gives the three that free core (as long as they need little of it, which they do)."""
 import argparse
 import asyncio
 import json

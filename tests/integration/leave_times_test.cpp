@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
 
 #include "tests/sim/engine.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/noren_under_test.hpp"
 
 namespace {
@@ -83,10 +83,7 @@ sim::TimePoint leave(Peer& client, int round) {
 }
 
 void wait_until_active(const sim::Engine& engine) {
-    const auto give_up = sim::Clock::now() + k_bound;
-    while (engine.counters().active == 0 && sim::Clock::now() < give_up)
-        std::this_thread::yield();
-    REQUIRE(engine.counters().active == 1);
+    REQUIRE(test::eventually([&] { return engine.counters().active == 1; }));
 }
 
 void expect_nothing_held(const NorenUnderTest& noren) {

@@ -20,7 +20,7 @@ RESULTS = []
 
 def check(what, good, detail=""):
     RESULTS.append(bool(good))
-    print(("ok   " if good else "FAIL ") + what, detail, flush=True)
+    print(("ok   " if good else "FAIL ") + what, detail.replace("\n", " | "), flush=True)
 
 
 def noren(options, *arguments, **popen):
@@ -136,6 +136,9 @@ def ctl_forms(options):
             said = noren(options, *arguments)
             check("noren " + " ".join(os.path.basename(a) for a in arguments),
                   said.returncode == 0 and ("running" in said.stdout), said.stderr.strip())
+        said = noren(options, "ctl", "limit", "48", "--config", file)
+        check("noren ctl limit 48 --config noren.yaml", said.returncode == 0 and stack.metrics()["noren_concurrency_limit"] == 48,
+              said.stderr.strip())
         said = noren(options, "ctl", "status", env={**os.environ, "NOREN_CONFIG": file})
         check("NOREN_CONFIG leads ctl to the socket too", said.returncode == 0, said.stderr.strip())
         with open(file, "a", encoding="utf-8") as broken:

@@ -6,6 +6,7 @@ what is known to be in the answer. With --selftest each answer is then altered i
 Ends with "N passed, N failed"."""
 import argparse
 import dataclasses
+import email.utils
 import os
 import random
 import socket
@@ -113,14 +114,16 @@ def wrong_head(answer, received):
     if framing != wanted:
         yield f"framing fields: expected {wanted}, found {framing}"
     passed = [field for field in fields if field[0].lower() not in own]
-    if not any(name == "x-request-id" for name, _ in answer.fields):
-        wanted = ("x-request-id", answer.request_id)
-        if passed.count(wanted) != 1:
-            yield f"expected {wanted} once, found {passed}"
-        else:
-            passed.remove(wanted)
-    if passed != answer.fields:
-        yield f"end-to-end fields: expected {answer.fields}, found {passed}"
+    expected = list(answer.fields)
+    if not any(name.lower() == "date" for name, _ in expected):  # RFC 9110 6.6.1: that of receipt, if the engine gave none
+        date = next((value for name, value in passed if name == "Date"), "Thu, 01 Jan 1970 00:00:00 GMT")
+        if abs(email.utils.parsedate_to_datetime(date).timestamp() - time.time()) > PATIENCE:
+            yield f"expected a Date of now, found {date}"
+        expected.append(("Date", date))
+    if not any(name == "x-request-id" for name, _ in expected):
+        expected.append(("x-request-id", answer.request_id))
+    if passed != expected:
+        yield f"end-to-end fields: expected {expected}, found {passed}"
 
 
 def problems(answer, received, expected, model):

@@ -116,7 +116,7 @@ def leaves_queue(stack):
     request_id = stack.fresh_id()
     with occupied(stack):
         prompts_before = stack.engine.metrics().total("llamacpp:prompt_tokens_total")
-        queued_before = stack.noren.metrics().total("noren_client_disconnects_total", phase="queue")
+        queued_before = stack.noren.metrics().total("noren_client_disconnects_total", phase="queued")
         impatient = openai_client(stack.noren.url, request_id).with_options(timeout=0.3)
         try:
             chat(impatient, PROMPT, 8)
@@ -125,7 +125,7 @@ def leaves_queue(stack):
             line = stack.noren.recorded(request_id)
     same("outcome", line["outcome"], "client_closed")
     metrics = stack.noren.metrics()
-    same("disconnects", metrics.total("noren_client_disconnects_total", phase="queue"), queued_before + 1)
+    same("disconnects", metrics.total("noren_client_disconnects_total", phase="queued"), queued_before + 1)
     same("prompt tokens in the engine", stack.engine.metrics().total("llamacpp:prompt_tokens_total"), prompts_before)
     return f"left after {line['queue_ms']:.0f} ms of waiting"
 

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -66,7 +67,10 @@ NorenUnderTest::NorenUnderTest(const std::string& upstream_url,
     const noren::config::Resolved loaded = noren::config::load(sources);
     if (!loaded.config) throw std::runtime_error(loaded.mistakes.front().to_string());
     app_ = std::make_unique<noren::proxy::App>(loaded, sources, heartbeat);
-    thread_ = std::thread([this] { app_->run(false); });
+    thread_ = std::thread([this] {
+        app_->run(false);
+        ended_ = true;
+    });
 }
 
 NorenUnderTest::~NorenUnderTest() {
@@ -117,6 +121,13 @@ double NorenUnderTest::metric(const std::string& series) const {
     return found == all.end() ? -1 : found->second;
 }
 
+bool NorenUnderTest::ends() const {
+    const auto give_up = std::chrono::steady_clock::now() + k_patience;
+    while (!ended_ && std::chrono::steady_clock::now() < give_up)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return ended_;
+}
+
 bool NorenUnderTest::reaches(const std::string& series, double value) const {
     const auto give_up = std::chrono::steady_clock::now() + k_patience;
     while (metric(series) != value)
@@ -138,6 +149,17 @@ Peer Peer::connect(std::uint16_t port) {
     const sockaddr_in address = loopback(port);
     if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
         throw std::runtime_error("cannot connect");
+    set_patience(fd);
+    return Peer(fd);
+}
+
+Peer Peer::connect_unix(const std::string& path) {
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        throw std::runtime_error("cannot connect to " + path);
     set_patience(fd);
     return Peer(fd);
 }

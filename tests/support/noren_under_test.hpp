@@ -2,6 +2,7 @@
 // A whole noren inside a test: real sockets on loopback, ports chosen by the kernel, its log in a file of its
 // own.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -42,6 +43,8 @@ class NorenUnderTest {
     void reload(const std::function<void(noren::config::Config&)>& change);
     /// As SIGTERM does: drain, then end.
     void terminate() { app_->terminate(); }
+    /// Waits, up to 20 s, for it to have ended by itself.
+    bool ends() const;
     void stop();
 
   private:
@@ -51,6 +54,7 @@ class NorenUnderTest {
     noren::config::Config config_;
     std::unique_ptr<noren::proxy::App> app_;
     std::thread thread_;
+    std::atomic<bool> ended_{false};
 };
 
 /// A blocking client socket on loopback that gives up after 20 s.
@@ -67,6 +71,7 @@ class Peer {
     Peer& operator=(const Peer&) = delete;
 
     static Peer connect(std::uint16_t port);
+    static Peer connect_unix(const std::string& path);
 
     void send(std::string_view bytes);
     /// Some bytes; empty at the end of the stream, on a reset, or after 20 s.
@@ -80,6 +85,7 @@ class Peer {
     void close();
     void reset();
     bool is_open() const { return fd_ >= 0; }
+    int descriptor() const { return fd_; }
 
   private:
     int fd_;

@@ -126,7 +126,7 @@ class Comparison {
         };
         row("mean", in_ms([](const Distribution& d) { return d.mean(); }), Difference::absolute);
         for (const auto& [name, q] : {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}})
-            row(name, in_ms([at = q](const Distribution& d) { return d.quantile(at); }),
+            row(name, in_ms([quantile = q](const Distribution& d) { return d.quantile(quantile); }),
                 Difference::absolute);
     }
 
@@ -167,8 +167,8 @@ void print_side_by_side(Comparison table, std::ostream& out) {
     for (const auto& [name, q] : {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}})
         table.row(
             std::string(name) + (q > 0.5 ? " (so many are faster)" : ""),
-            [at = q](const Summary& s) {
-                return s.tps.empty() ? std::nullopt : std::optional(s.tps.quantile(1 - at));
+            [quantile = 1 - q](const Summary& s) {
+                return s.tps.empty() ? std::nullopt : std::optional(s.tps.quantile(quantile));
             },
             Difference::percent);
     table.section("Whole request (ms)");

@@ -8,9 +8,11 @@
 #include "tests/sim/json_text.hpp"
 #include "tests/sim/token_text.hpp"
 #include "tests/sim/unit/client.hpp"
+#include "tests/support/eventually.hpp"
 
 using namespace sim;
 using namespace sim::test;
+using ::test::eventually;
 using namespace std::chrono_literals;
 
 namespace {
@@ -53,17 +55,6 @@ class Faults {
     Engine engine_;
     std::uint64_t ended_ = 0;
 };
-
-/// Waits for something that other threads bring about.
-template <typename Condition>
-bool eventually(Condition condition) {
-    const TimePoint deadline = Clock::now() + k_patience;
-    while (!condition()) {
-        if (Clock::now() > deadline) return false;
-        std::this_thread::yield();
-    }
-    return true;
-}
 
 bool connects(std::uint16_t port) {
     try {

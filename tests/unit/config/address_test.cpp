@@ -100,6 +100,8 @@ TEST_CASE("where the engine is") {
     CHECK(upstream("http://engine") == Endpoint{"engine", 80, ""});
     CHECK(upstream("http://[::1]:8000") == Endpoint{"::1", 8000, ""});
     CHECK(upstream("http://[::1]") == Endpoint{"::1", 80, ""});
+    CHECK(upstream("https://engine:8443") == Endpoint{"engine", 8443, "", true});
+    CHECK(upstream("https://[::1]/") == Endpoint{"::1", 443, "", true});
     CHECK(upstream("unix:/run/engine.sock") == Endpoint{"", 0, "/run/engine.sock"});
 }
 
@@ -109,18 +111,27 @@ TEST_CASE("an engine that noren cannot talk to is refused with the reason") {
         CHECK_FALSE(parsed.endpoint.has_value());
         return parsed.expected;
     };
-    CHECK(contains(expected("https://engine:8000"), "TLS to the engine is not supported yet"));
+    CHECK(contains(expected("https://engine:8000/v1"), "without a path"));
+    CHECK(contains(expected("https://user:secret@engine"), "without user and password"));
     CHECK(contains(expected("http://engine:8000/v1"), "without a path"));
     CHECK(contains(expected("http://engine:8000?x=1"), "without a path"));
     CHECK(contains(expected("http://user:secret@engine:8000"), "without user and password"));
     CHECK(contains(expected("http://engine:0"), "a port from 1 to 65535"));
     CHECK(contains(expected("http://engine:"), "a port from 1 to 65535"));
     CHECK(contains(expected("http://engine:99999"), "a port from 1 to 65535"));
-    for (const char* text : {"", "127.0.0.1:8000", "engine", "ftp://engine", "http:engine", "http://",
-                             "http://:8000", "http://[::1", "http://a b", "HTTP//engine"}) {
+    for (const char* text :
+         {"", "127.0.0.1:8000", "engine", "ftp://engine", "http:engine", "http://", "http://:8000",
+          "http://[::1", "http://a b", "HTTP//engine", "https://", "https:///"}) {
         INFO(text);
-        CHECK(contains(expected(text), "http://host:port or unix:/path"));
+        CHECK(contains(expected(text), "http://host:port, https://host:port or unix:/path"));
     }
+}
+
+TEST_CASE("what is a host") {
+    for (const char* text : {"engine", "engine.ns.svc", "127.0.0.1", "::1", "a_b"})
+        CHECK(config::is_host(text));
+    for (const char* text : {"", "[::1]", "a b", "engine:80", "10.0.0.300", "https://engine"})
+        CHECK_FALSE(config::is_host(text));
 }
 
 TEST_CASE("an endpoint is written as it would be typed") {

@@ -15,9 +15,10 @@ namespace {
 /// A config in which every key differs from its default.
 config::Config all_different() {
     auto result = config::load_text(
-        "listen: ':1'\nworkers: 2\n"
-        "upstream: {url: 'http://[::1]:3', idle_timeout: 0, health_path: '/a?b=c', health_interval: 1s, "
-        "health_timeout: 1s}\n"
+        "listen: ':1'\nlisten_mode: 0600\nworkers: 2\n"
+        "tls: {certificate: /a, key: /b, client_ca: /c, min_version: 1.3}\n"
+        "upstream: {url: 'https://[::1]:3', idle_timeout: 0, health_path: '/a?b=c', health_interval: 1s, "
+        "health_timeout: 1s, tls: {ca: /d, server_name: '::1', verify: off, certificate: /e, key: /f}}\n"
         "admission: {max_concurrency: 4, max_concurrency_file: /a/b, max_queue: 0, queue_timeout: 1500ms, "
         "full_status: 503, gated_paths: []}\n"
         "downstream: {buffer: 20000, stall_timeout: 0, request_buffer: 1MiB, max_head: 9KiB, max_fields: 16, "
@@ -78,7 +79,7 @@ TEST_CASE("the keys that need a restart") {
     for (const auto& change : config::diff(config::Config{}, all_different())) {
         if (change.restart_required) keys.push_back(change.key);
     }
-    CHECK(keys == std::vector<std::string>{"listen", "workers", "upstream.url", "ops.listen",
+    CHECK(keys == std::vector<std::string>{"listen", "listen_mode", "workers", "upstream.url", "ops.listen",
                                            "control.socket", "reload.watch", "log.access"});
 }
 
@@ -90,7 +91,7 @@ TEST_CASE("a live reload keeps what needs a restart and takes the rest") {
         CHECK_FALSE(change.restart_required);
     for (const auto& change : config::diff(live, wanted))
         CHECK(change.restart_required);
-    CHECK(config::diff(live, wanted).size() == 7);
+    CHECK(config::diff(live, wanted).size() == 8);
     CHECK(live.admission == wanted.admission);
     CHECK(live.upstream.url == running.upstream.url);
     CHECK(live.upstream.health_path == wanted.upstream.health_path);
@@ -115,6 +116,8 @@ TEST_CASE("text that YAML would take for something else is rendered in quotes") 
     CHECK(text("/v1/*") == "/v1/*");
     CHECK(text("http://127.0.0.1:8000") == "http://127.0.0.1:8000");
     CHECK(text("off") == "\"off\"");
+    CHECK(text("0660") == "\"0660\"");
+    CHECK(text("0") == "0");
     CHECK(text("") == "\"\"");
     CHECK(text("NULL") == "\"NULL\"");
     CHECK(text("a: b") == "\"a: b\"");

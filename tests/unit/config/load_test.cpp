@@ -112,9 +112,9 @@ TEST_CASE("all mistakes are told at once, in the order of the lines") {
             "noren.yaml:6: admission.max_queue: found the key again (first on line 4), expected each key "
             "once",
             "noren.yaml:7: timeout: found an unknown key, expected timeouts (did you mean that?)",
-            "noren.yaml:9: upstream.url: found \"https://***@engine\", expected http://host:port or "
-            "unix:/path: "
-            "TLS to the engine is not supported yet",
+            "noren.yaml:9: upstream.url: found \"https://***@engine\", expected http://host:port, "
+            "https://host:port or unix:/path without user and password: noren adds no credentials, it passes "
+            "on the client's",
         });
 }
 
@@ -225,6 +225,71 @@ TEST_CASE("words, paths and names are checked") {
     CHECK(count("metrics: {models: ['', \"a\\nb\", [x]]}\n") == 3);
     CHECK(count("metrics: {models: [" + std::string(256, 'm') + "]}\n") == 0);
     CHECK(count("metrics: {models: [" + std::string(257, 'm') + "]}\n") == 1);
+}
+
+TEST_CASE("the permissions of a socket are four octal digits") {
+    const auto mode = [](const std::string& value) {
+        return loaded("listen_mode: " + value + "\n").listen_mode;
+    };
+    CHECK(mode("0660") == 0660);
+    CHECK(mode("\"0600\"") == 0600);
+    CHECK(mode("0777") == 0777);
+    CHECK(mode("0000") == 0);
+    for (const char* value :
+         {"660", "1777", "0680", "432", "0o660", "00660", "rw-rw----", "-660", "", "[0660]"}) {
+        INFO(value);
+        CHECK(mistakes("listen_mode: " + std::string(value) + "\n").size() == 1);
+    }
+    CHECK(
+        mistakes("listen_mode: 660\n") ==
+        Lines{
+            "noren.yaml:1: listen_mode: found 660, expected the permissions of a file as four octal digits, "
+            "0000 to 0777"});
+}
+
+TEST_CASE("a section in a section is read, and its slips are told with the whole path") {
+    const auto config = loaded(
+        "tls: {certificate: /tls/tls.crt, key: /tls/tls.key, client_ca: /tls/ca.crt, min_version: 1.3}\n"
+        "upstream:\n  url: https://engine\n  tls:\n    ca: /ca.crt\n    verify: off\n    server_name: "
+        "engine.ns\n"
+        "    certificate: /me.crt\n    key: /me.key\n");
+    CHECK(config.tls == config::Tls{"/tls/tls.crt", "/tls/tls.key", "/tls/ca.crt", "1.3"});
+    CHECK(config.upstream.tls == config::UpstreamTls{"/ca.crt", "engine.ns", "off", "/me.crt", "/me.key"});
+    CHECK(loaded("upstream:\n  tls:\n") == config::Config{});
+    CHECK(mistakes("upstream: {tls: {verify: no}}\n") ==
+          Lines{"noren.yaml:1: upstream.tls.verify: found \"no\", expected one of on, off"});
+    CHECK(
+        mistakes("upstream: {tls: {cert: /x}}\n") ==
+        Lines{
+            "noren.yaml:1: upstream.tls.cert: found an unknown key, expected one of ca, server_name, verify, "
+            "certificate, key"});
+    CHECK(mistakes("upstream: {tsl: {ca: /x}}\n") ==
+          Lines{"noren.yaml:1: upstream.tsl: found an unknown key, expected tls (did you mean that?)"});
+    CHECK(mistakes("upstream: {tls: {ca: /x}, tls: {ca: /y}}\n") ==
+          Lines{"noren.yaml:1: upstream.tls: found the key again (first on line 1), expected each key once"});
+    CHECK(mistakes("upstream: {tls: on}\n") ==
+          Lines{"noren.yaml:1: upstream.tls: found \"on\", expected keys of the section upstream.tls"});
+    CHECK(mistakes("upstream.tls: {ca: /x}\n").size() == 1);
+    CHECK(mistakes("tls: {certificate: tls.crt}\n")
+              .front()
+              .starts_with("noren.yaml:1: tls.certificate: found \"tls.crt\", expected an absolute path"));
+    CHECK(mistakes("tls: {min_version: 1.1}\n") ==
+          Lines{"noren.yaml:1: tls.min_version: found \"1.1\", expected one of 1.2, 1.3"});
+}
+
+TEST_CASE("half of a TLS pair, and TLS settings without TLS, are contradictions") {
+    CHECK(mistakes("tls: {certificate: /a}\n") ==
+          Lines{"noren.yaml:1: tls.certificate: found tls.certificate without tls.key, expected both, or "
+                "neither"});
+    CHECK(mistakes("tls:\n  key: /a\n") ==
+          Lines{"noren.yaml:2: tls.key: found tls.key without tls.certificate, expected both, or neither"});
+    CHECK(mistakes("tls: {client_ca: /a}\n").size() == 1);
+    CHECK(mistakes("upstream: {url: 'https://e', tls: {certificate: /a}}\n").size() == 1);
+    CHECK(mistakes("upstream: {url: 'http://e', tls: {ca: /a}}\n") ==
+          Lines{"noren.yaml:1: upstream.tls.ca: found upstream.tls.ca while upstream.url is \"http://e\", "
+                "expected an https:// url, or no upstream.tls"});
+    CHECK(mistakes("upstream: {url: 'unix:/e', tls: {server_name: x}}\n").size() == 1);
+    CHECK(mistakes("upstream: {url: 'https://e', tls: {ca: /a, certificate: /b, key: /c}}\n").empty());
 }
 
 TEST_CASE("an unknown key is told with the one that was likely meant") {

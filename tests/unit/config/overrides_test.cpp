@@ -98,9 +98,9 @@ TEST_CASE("an override is named as it was given, with the same rules as the file
     CHECK(
         lines(config::load(sources)) ==
         Lines{
-            "NOREN_UPSTREAM: upstream.url: found \"http://***@x\", expected http://host:port or unix:/path "
-            "without "
-            "user and password: noren adds no credentials, it passes on the client's",
+            "NOREN_UPSTREAM: upstream.url: found \"http://***@x\", expected http://host:port, "
+            "https://host:port or unix:/path without user and password: noren adds no credentials, it passes "
+            "on the client's",
             "NOREN_QUEUE_TIMEOUT: admission.queue_timeout: found 30 without a unit, expected a duration from "
             "0 to "
             "24h (units ms, s, m, h)",

@@ -8,6 +8,7 @@
 #include <boost/json.hpp>
 #include <catch2/catch.hpp>
 
+#include "metrics/catalogue.hpp"
 #include "proxy/http/framing.hpp"
 #include "proxy/http/head.hpp"
 
@@ -35,16 +36,19 @@ const std::vector<Expected> k_expected = {
     {Reason::total_timeout, "total_timeout", 504, Outcome::timeout},
     {Reason::tunnel_timeout, "tunnel_timeout", 504, Outcome::timeout},
     {Reason::upstream_connect, "upstream_connect", 502, Outcome::upstream_error},
+    {Reason::upstream_tls, "upstream_tls", 502, Outcome::upstream_error},
     {Reason::upstream_reset, "upstream_reset", 502, Outcome::upstream_error},
     {Reason::upstream_timeout, "upstream_timeout", 504, Outcome::timeout},
     {Reason::upstream_protocol, "upstream_protocol", 502, Outcome::upstream_error},
     {Reason::internal_error, "internal_error", 500, Outcome::internal_error},
 };
 
+constexpr std::string_view k_date = "Sun, 06 Nov 1994 08:49:37 GMT";
+
 /// A whole answer, read by our own strict reader.
 struct Answer {
     int status = 0;
-    std::string reason_phrase, content_type, noren_reason, retry_after, connection, request_id, allow;
+    std::string reason_phrase, content_type, noren_reason, retry_after, connection, request_id, allow, date;
     std::string body;
 };
 
@@ -61,14 +65,14 @@ Answer read_answer(const std::string& text) {
     Answer answer{
         head.status,          std::string(head.reason), value("content-type"), value("x-noren-reason"),
         value("retry-after"), value("connection"),      value("x-request-id"), value("allow"),
-        text.substr(size)};
+        value("date"),        text.substr(size)};
     if (!answer.body.empty()) REQUIRE(value("content-length") == std::to_string(answer.body.size()));
     REQUIRE_FALSE(value("content-length").empty());
     return answer;
 }
 
 boost::json::object json_of(const Failure& failure, Dialect dialect) {
-    const Answer answer = read_answer(to_response(failure, dialect, "id", true, true));
+    const Answer answer = read_answer(to_response(failure, dialect, {k_date, "id"}));
     CHECK(answer.content_type == "application/json");
     return boost::json::parse(answer.body).as_object();
 }
@@ -96,18 +100,19 @@ TEST_CASE("each reason has its word, status and outcome") {
 TEST_CASE("the answer to a failure is whole and says why") {
     Failure failure = make_failure(Reason::queue_full, "the engine and the queue are full");
     failure.retry_after = 7;
-    const Answer answer = read_answer(to_response(failure, Dialect::openai, "req-9", true, true));
+    const Answer answer = read_answer(to_response(failure, Dialect::openai, {k_date, "req-9"}));
     CHECK(answer.status == 429);
     CHECK(answer.reason_phrase == "Too Many Requests");
     CHECK(answer.noren_reason == "queue_full");
     CHECK(answer.retry_after == "7");
     CHECK(answer.request_id == "req-9");
+    CHECK(answer.date == k_date);
     CHECK(answer.connection.empty());
     CHECK(answer.allow.empty());
 
     const Answer last =
         read_answer(to_response(make_failure(Reason::bad_request, "a gateway opens no tunnels", 405),
-                                Dialect::openai, {}, false, true));
+                                Dialect::openai, {k_date, {}, false}));
     CHECK(last.status == 405);
     CHECK(last.connection == "close");
     CHECK(last.retry_after.empty());
@@ -115,10 +120,43 @@ TEST_CASE("the answer to a failure is whole and says why") {
     CHECK(last.allow == "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
 }
 
+TEST_CASE("the metric of failures knows every reason, and no other") {
+    std::set<std::string_view> words;
+    for (const Expected& expected : k_expected)
+        words.insert(word_of(expected.reason));
+    CHECK(words ==
+          std::set<std::string_view>(metrics::k_failure_reasons.begin(), metrics::k_failure_reasons.end()));
+}
+
+TEST_CASE("an OPTIONS request that asks noren is told what may be sent") {
+    const Answer answer = read_answer(options_response({k_date, "req-9"}));
+    CHECK(answer.status == 200);
+    CHECK(answer.allow == "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    CHECK(answer.date == k_date);
+    CHECK(answer.request_id == "req-9");
+    CHECK(answer.connection.empty());
+    CHECK(answer.body.empty());
+    CHECK(read_answer(options_response({k_date, "req-9", false})).connection == "close");
+}
+
+TEST_CASE("an HTTP/1.0 client is told when its connection stays open") {
+    const Failure failure = make_failure(Reason::upstream_connect, "nobody there");
+    const auto connection = [&](bool keep_alive, int client_minor) {
+        const Reply reply{k_date, "id", keep_alive, client_minor};
+        const std::string options = read_answer(options_response(reply)).connection;
+        CHECK(read_answer(to_response(failure, Dialect::openai, reply)).connection == options);
+        return options;
+    };
+    CHECK(connection(true, 1).empty());
+    CHECK(connection(true, 0) == "keep-alive");
+    CHECK(connection(false, 1) == "close");
+    CHECK(connection(false, 0) == "close");
+}
+
 TEST_CASE("the answer to HEAD has the head of a body and no body") {
     const Failure failure = make_failure(Reason::upstream_timeout, "silence");
-    const std::string with = to_response(failure, Dialect::openai, "id", true, true);
-    const std::string without = to_response(failure, Dialect::openai, "id", true, false);
+    const std::string with = to_response(failure, Dialect::openai, {k_date, "id"});
+    const std::string without = to_response(failure, Dialect::openai, {k_date, "id", true, 1, false});
     CHECK(without == with.substr(0, with.find("\r\n\r\n") + 4));
 }
 
@@ -184,7 +222,7 @@ TEST_CASE("every head the reader refuses becomes a valid answer with a phrase of
         const Failure failure = make_failure(Reason::bad_request, error.detail, error.status);
         for (const Dialect dialect : {Dialect::openai, Dialect::anthropic, Dialect::tgi, Dialect::ollama}) {
             CHECK_FALSE(json_of(failure, dialect).empty());
-            CHECK(read_answer(to_response(failure, dialect, {}, false, true)).reason_phrase != "Error");
+            CHECK(read_answer(to_response(failure, dialect, {k_date, {}, false})).reason_phrase != "Error");
         }
     }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <random>
 #include <set>
 #include <string>
@@ -23,14 +24,19 @@ std::string to_engine(const std::string& text) {
     return upstream_head(head, std::get<Framing>(request_framing(head)), "id-1");
 }
 
-std::string to_client(const std::string& text, const Delivery& delivery) {
+std::string to_client(const std::string& text, const Delivery& how) {
     const auto parsed = parse_response_head(text);
     REQUIRE(std::holds_alternative<ResponseHead>(parsed));
-    return downstream_head(std::get<ResponseHead>(parsed), delivery, "id-1");
+    return downstream_head(std::get<ResponseHead>(parsed), how, "id-1");
 }
 
+constexpr std::string_view k_date = "Sun, 06 Nov 1994 08:49:37 GMT";
+
+Delivery delivery(BodyKind kind, std::uint64_t length, bool keep_alive, int client_minor) {
+    return {{kind, length}, keep_alive, client_minor, k_date};
+}
 Delivery chunked(bool keep_alive = true) {
-    return {{BodyKind::chunked, 0}, keep_alive, 1};
+    return delivery(BodyKind::chunked, 0, keep_alive, 1);
 }
 
 /// A head taken apart with as little as possible, so that it judges the real parser's work too.
@@ -153,6 +159,31 @@ TEST_CASE("Expect goes on only where a 100 can be asked for and told") {
     CHECK(expect_of("POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n").empty());
 }
 
+TEST_CASE("an OPTIONS request comes one hop closer to its last server") {
+    const auto forwards = [](const std::string& method, const std::string& number) {
+        return take_apart(
+                   to_engine(method + " / HTTP/1.1\r\nHost: a\r\nMax-Forwards: " + number + "\r\n\r\n"))
+            .values("max-forwards");
+    };
+    CHECK(forwards("OPTIONS", "1") == std::vector<std::string>{"0"});
+    CHECK(forwards("OPTIONS", "0010") == std::vector<std::string>{"9"});
+    CHECK(forwards("OPTIONS", "99999999999999999999") == std::vector<std::string>{"9223372036854775806"});
+    CHECK(forwards("GET", "0") == std::vector<std::string>{"0"});  // of no meaning there
+    CHECK(take_apart(to_engine("OPTIONS / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 2\r\n"
+                               "Connection: max-forwards\r\n\r\n"))
+              .values("max-forwards") == std::vector<std::string>{"1"});
+    CHECK(take_apart(to_engine("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n")).values("max-forwards").empty());
+}
+
+TEST_CASE("an answer without a Date gets that of its receipt") {
+    const auto dates = [](const std::string& fields) {
+        return take_apart(to_client("HTTP/1.1 200 OK\r\n" + fields + "\r\n", chunked())).values("date");
+    };
+    CHECK(dates("") == std::vector<std::string>{std::string(k_date)});
+    CHECK(dates("date: Mon, 07 Nov 1994 08:49:37 GMT\r\nConnection: date\r\n") ==
+          std::vector<std::string>{"Mon, 07 Nov 1994 08:49:37 GMT"});
+}
+
 TEST_CASE("an answer goes to the client with its framing, and persistence said") {
     const std::string text =
         "HTTP/1.1 200 All good\r\nContent-Type: a\r\nTransfer-Encoding: chunked\r\nConnection: "
@@ -160,14 +191,14 @@ TEST_CASE("an answer goes to the client with its framing, and persistence said")
         "Set-Cookie: a\r\nSet-Cookie: b\r\nKeep-Alive: 5\r\n\r\n";
     CHECK(to_client(text, chunked()) ==
           "HTTP/1.1 200 All good\r\nContent-Type: a\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n"
-          "Transfer-Encoding: chunked\r\nx-request-id: id-1\r\n\r\n");
+          "Transfer-Encoding: chunked\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nx-request-id: id-1\r\n\r\n");
     CHECK(take_apart(to_client(text, chunked(false))).values("connection") ==
           std::vector<std::string>{"close"});
-    const Plain old = take_apart(to_client(text, {{BodyKind::until_close, 0}, false, 0}));
+    const Plain old = take_apart(to_client(text, delivery(BodyKind::until_close, 0, false, 0)));
     CHECK(old.values("transfer-encoding").empty());
     CHECK(old.values("connection") == std::vector<std::string>{"close"});
     const Plain kept = take_apart(to_client("HTTP/1.0 200 OK\r\nContent-Length: 3\r\nx-request-id: e\r\n\r\n",
-                                            {{BodyKind::length, 3}, true, 0}));
+                                            delivery(BodyKind::length, 3, true, 0)));
     CHECK(kept.first_line == "HTTP/1.1 200 OK");
     CHECK(kept.values("connection") == std::vector<std::string>{"keep-alive"});
     CHECK(kept.values("content-length") == std::vector<std::string>{"3"});
@@ -175,7 +206,7 @@ TEST_CASE("an answer goes to the client with its framing, and persistence said")
 }
 
 TEST_CASE("a bodyless answer tells its length once, or not at all with 204") {
-    const Delivery none{{BodyKind::none, 0}, true, 1};
+    const Delivery none = delivery(BodyKind::none, 0, true, 1);
     const auto lengths = [&](const std::string& status) {
         const std::string text =
             "HTTP/1.1 " + status + " X\r\nContent-Length: 7\r\nContent-Length: 7\r\n\r\n";
@@ -318,7 +349,7 @@ TEST_CASE("whatever an engine answers, the client gets a head that can be read i
         INFO(text);
         const Framing framing = std::get<Framing>(framed);
         const bool keep_alive = framing.kind != BodyKind::until_close;
-        const Plain plain = take_apart(downstream_head(head, {framing, keep_alive, 1}, "id-1"));
+        const Plain plain = take_apart(downstream_head(head, {framing, keep_alive, 1, k_date}, "id-1"));
         REQUIRE(plain.values("connection").size() == (keep_alive ? 0u : 1u));
         for (const std::string_view name : k_stopped_here)
             if (name != "content_length") REQUIRE(plain.values(name).empty());

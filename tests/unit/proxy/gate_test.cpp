@@ -188,6 +188,15 @@ TEST_CASE("retry-after follows queue depth and service time, within 1 to 60 s") 
     CHECK(estimate.seconds(9, 0, 0.5) == 60);  // no places known: as if one
 }
 
+TEST_CASE("retry-after is never much sooner than a place can be free, and never the same for all") {
+    RetryAfter estimate;
+    CHECK(estimate.seconds(0, 4, 0.0, std::chrono::seconds(5)) == 4);
+    CHECK(estimate.seconds(0, 4, 0.5, std::chrono::seconds(5)) == 5);
+    CHECK(estimate.seconds(0, 4, 0.999, std::chrono::seconds(5)) == 7);
+    estimate.observe(std::chrono::seconds(80));
+    CHECK(estimate.seconds(0, 4, 0.5, std::chrono::seconds(5)) == 20);  // the queue takes longer
+}
+
 // ---------------------------------------------------------------------------------------------- against a
 // naive model
 

@@ -87,7 +87,7 @@ struct Probing {
     Probing(asio::io_context& context, const config::Endpoint& engine, const config::Upstream& upstream)
         : io(context),
           resolver(io),
-          probe(loop, resolver, engine, upstream, up,
+          probe(loop, resolver, engine, upstream, nullptr, up,
                 [this](bool is_up, std::string_view why) { changes.emplace_back(is_up, std::string(why)); }) {
         probe.start();
     }
@@ -245,10 +245,10 @@ TEST_CASE("a reload is acted on at once, not after the old interval") {
     REQUIRE(probing.becomes(true));
     config::Upstream changed = settings(std::chrono::hours(1));
     changed.health_path = "/v1/models";
-    probing.probe.set(changed);
+    probing.probe.set(changed, nullptr);
     REQUIRE(probing.runs_until([&] { return engine.requests.size() == 2; }));
     CHECK(engine.requests[1].starts_with("GET /v1/models HTTP/1.1\r\n"));
-    probing.probe.set(changed);  // the same again: no reason to probe
+    probing.probe.set(changed, nullptr);  // the same again: no reason to probe
     probing.runs_until([] { return false; }, milliseconds(100));
     CHECK(engine.requests.size() == 2);
 }
@@ -260,7 +260,7 @@ TEST_CASE("without probing the engine counts as up, and probing can be turned on
     Probing probing(io, {"127.0.0.1", engine.port(), {}}, settings(milliseconds(0)));
     REQUIRE(probing.becomes(true));
     CHECK(engine.requests.empty());
-    probing.probe.set(settings());
+    probing.probe.set(settings(), nullptr);
     REQUIRE(probing.becomes(false));
 }
 

@@ -1,0 +1,121 @@
+// What noren says in its own name, on the wire.
+
+#include <set>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/noren_under_test.hpp"
+
+namespace {
+
+using test::Listener;
+using test::NorenUnderTest;
+using test::Peer;
+
+/// The value of a field in an answer's head; empty if there is none.
+std::string field_of(const std::string& answer, const std::string& name) {
+    const std::size_t begin = answer.find("\r\n" + name + ": ");
+    if (begin == std::string::npos) return {};
+    const std::size_t value = begin + name.size() + 4;
+    return answer.substr(value, answer.find("\r\n", value) - value);
+}
+
+std::string answer_to(const NorenUnderTest& noren, const std::string& request) {
+    Peer client = Peer::connect(noren.port());
+    client.send(request);
+    return client.receive_all();
+}
+
+bool is_date(const std::string& text) {
+    return text.size() == 29 && text.substr(3, 2) == ", " && text.substr(25) == " GMT";
+}
+
+}  // namespace
+
+TEST_CASE("every answer of noren's own has a Date") {
+    const Listener engine;
+    NorenUnderTest noren(engine.url());
+    for (const std::string request :
+         {"nonsense\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "TRACE / HTTP/1.1\r\nHost: a\r\n\r\n"}) {
+        INFO(request);
+        CHECK(is_date(field_of(answer_to(noren, request), "Date")));
+    }
+    Peer ops = Peer::connect(noren.ops_port());
+    ops.send("GET /-/healthy HTTP/1.1\r\nHost: a\r\n\r\n");
+    CHECK(is_date(field_of(ops.receive_until("\r\n\r\n"), "Date")));
+}
+
+TEST_CASE("an engine's answer without a Date gets one, with one keeps it") {
+    Listener engine;
+    NorenUnderTest noren(engine.url());
+    Peer client = Peer::connect(noren.port());
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    Peer asked = engine.accept();
+    asked.receive_until("\r\n\r\n");
+    asked.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    CHECK(is_date(field_of(client.receive_until("\r\n\r\n"), "Date")));
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    asked.receive_until("\r\n\r\n");
+    asked.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDate: yesterday\r\n\r\n");
+    CHECK(field_of(client.receive_until("\r\n\r\n"), "Date") == "yesterday");
+}
+
+TEST_CASE("OPTIONS with Max-Forwards: 0 is answered by noren, with more by the engine") {
+    Listener engine;
+    NorenUnderTest noren(engine.url());
+    Peer client = Peer::connect(noren.port());
+    client.send("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\nCookie: secret\r\n\r\n");
+    const std::string own = client.receive_until("\r\n\r\n");
+    CHECK(own.starts_with("HTTP/1.1 200 "));
+    CHECK(field_of(own, "Allow") == "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
+    CHECK(own.find("secret") == std::string::npos);
+    client.send("OPTIONS /v1 HTTP/1.1\r\nHost: a\r\nMax-Forwards: 1\r\n\r\n");  // the connection goes on
+    Peer asked = engine.accept();
+    CHECK(field_of(asked.receive_until("\r\n\r\n"), "Max-Forwards") == "0");
+    asked.send("HTTP/1.1 204 No Content\r\n\r\n");
+    CHECK(client.receive_until("\r\n\r\n").starts_with("HTTP/1.1 204 "));
+    client.send(
+        "OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\nContent-Length: 25\r\n\r\n"
+        "GET /smuggled HTTP/1.1\r\n\r\n");
+    const std::string last = client.receive_all();  // what its body says is never a request
+    CHECK(last.starts_with("HTTP/1.1 200 "));
+    CHECK(field_of(last, "Connection") == "close");
+    CHECK(last.find("HTTP/1.1", 1) == std::string::npos);
+    CHECK(noren.metric("noren_inflight_requests") == 0);
+}
+
+TEST_CASE("TRACE is refused, however far it is to go, and reflects nothing") {
+    const Listener engine;
+    NorenUnderTest noren(engine.url());
+    for (const std::string forwards : {"", "Max-Forwards: 0\r\n", "Max-Forwards: 5\r\n"}) {
+        const std::string answer = answer_to(
+            noren, "TRACE / HTTP/1.1\r\nHost: a\r\n" + forwards + "Authorization: Bearer secret\r\n\r\n");
+        CHECK(answer.starts_with("HTTP/1.1 405 "));
+        CHECK_FALSE(field_of(answer, "Allow").empty());
+        CHECK(answer.find("secret") == std::string::npos);
+    }
+}
+
+TEST_CASE("clients of an engine that is not up are not all told to come back at once") {
+    std::string url;
+    {
+        const Listener gone;
+        url = gone.url();
+    }
+    NorenUnderTest noren(
+        url, [](auto& config) { config.upstream.health_interval = std::chrono::milliseconds(20); });
+    REQUIRE(noren.reaches("noren_upstream_up", 0));
+    std::set<std::string> told;
+    for (int i = 0; i < 40; ++i) {
+        Peer client = Peer::connect(noren.port());
+        client.send(test::post_request("/v1/chat/completions", "{}"));
+        const std::string answer = client.receive_until("\r\n\r\n");
+        REQUIRE(answer.starts_with("HTTP/1.1 503 "));
+        CHECK(field_of(answer, "x-noren-reason") == "upstream_connect");
+        told.insert(field_of(answer, "Retry-After"));
+    }
+    CHECK(told.size() > 1);
+    for (const std::string& seconds : told)
+        CHECK(std::set<std::string>{"4", "5", "6", "7"}.count(seconds) == 1);
+}

@@ -1,0 +1,69 @@
+// A certificate that is renewed while streams run.
+
+#include <chrono>
+#include <string>
+
+#include <catch2/catch.hpp>
+
+#include "tests/support/noren_under_test.hpp"
+#include "tests/support/pem_files.hpp"
+#include "tests/support/tls_peer.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using test::Listener;
+using test::NorenUnderTest;
+using test::Peer;
+using test::PemFiles;
+using test::TlsPeer;
+
+}  // namespace
+
+TEST_CASE("a renewed certificate is shown to new connections and touches no running stream") {
+    const PemFiles files;
+    files.issue("tls", {.common_name = "first"});
+    files.issue("engine");
+    Listener listener;
+    NorenUnderTest noren("https://127.0.0.1:" + std::to_string(listener.port()), [&](auto& config) {
+        files.serve(config);
+        files.trust(config);
+    });
+    const auto shown = [&] {
+        return TlsPeer::client(Peer::connect(noren.port()), {.ca = files.ca()}).shown_name();
+    };
+    CHECK(shown() == "first");
+    const double first_end = noren.metric("noren_tls_certificate_expiry_timestamp_seconds{side=\"client\"}");
+    CHECK(first_end > 1.7e9);
+    CHECK(noren.metric("noren_tls_certificate_expiry_timestamp_seconds{side=\"upstream\"}") == -1);
+
+    TlsPeer client = TlsPeer::client(Peer::connect(noren.port()), {.ca = files.ca()});
+    client.send(test::post_request("/v1/chat/completions", "{\"stream\":true}"));
+    TlsPeer engine = TlsPeer::server(listener.accept(), {.own = files.issue("engine")});
+    engine.receive_until("{\"stream\":true}");
+    engine.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
+    CHECK(client.receive_until("1\r\na\r\n").ends_with("1\r\na\r\n"));
+
+    files.issue("tls", {.until = 48h, .common_name = "second"});
+    REQUIRE(noren.reaches("noren_tls_certificate_reloads_total{result=\"ok\"}", 1));
+    const auto shows = [&](const std::string& name) {  // the workers hear of it a moment later
+        for (int i = 0; i < 1000; ++i)
+            if (shown() == name) return true;
+        return false;
+    };
+    CHECK(shows("second"));
+    CHECK(noren.metric("noren_tls_certificate_expiry_timestamp_seconds{side=\"client\"}") > first_end + 3600);
+
+    auto broken = files.issue("tls", {.common_name = "third"});
+    broken.key = files.issue("other").key;
+    files.put("tls", broken);
+    REQUIRE(noren.reaches("noren_tls_certificate_reloads_total{result=\"error\"}", 1));
+    CHECK(shown() != "first");
+    CHECK(test::get(noren.ops_port(), "/-/status").find("the key of another certificate") !=
+          std::string::npos);
+
+    engine.send("1\r\nb\r\n0\r\n\r\n");
+    CHECK(client.receive_until("0\r\n\r\n") == "1\r\nb\r\n0\r\n\r\n");
+    client.send(test::post_request("/v1/chat/completions", "{}"));  // the connection itself lives on, too
+    CHECK(noren.reaches("noren_running_requests", 1));
+}

@@ -1,0 +1,205 @@
+// How an answer may be framed and written, and still be understood; and what is not, goes by and is counted.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/metrics/observe/observed.hpp"
+
+using namespace noren::metrics;
+using namespace noren::metrics::testing;
+using namespace std::string_literals;
+
+namespace {
+
+const std::string k_soup = chat(R"({"content":"soup"})");
+constexpr std::string_view k_done = "data: [DONE]\n\n";
+
+std::string replaced(std::string text, std::string_view what, std::string_view with) {
+    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+        text.replace(at, what.size(), with);
+    return text;
+}
+
+std::string times(std::size_t n, std::string_view part) {
+    std::string all;
+    for (std::size_t i = 0; i < n; ++i)
+        all += part;
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("answer: line ends may be LF, CRLF or CR, and mixed") {
+    const std::string body = k_soup + ": ping\n\n" + k_soup + std::string(k_done);
+    for (const std::string_view end : {"\n", "\r\n", "\r"}) {
+        const Observation o = observed(replaced(body, "\n", end));
+        CHECK(o.token_events == 2);
+        CHECK(o.complete);
+        CHECK(o.unparsed_events == 0);
+    }
+    CHECK(observed(replaced(k_soup, "\n", "\r\n") + replaced(k_soup, "\n", "\r") + k_soup).token_events == 3);
+}
+
+TEST_CASE("answer: a token event ends behind its blank line, its LF included") {
+    const std::string crlf = replaced(k_soup, "\n", "\r\n");
+    CHECK(token_ends(k_soup + k_soup) == std::vector<std::uint64_t>{k_soup.size(), 2 * k_soup.size()});
+    CHECK(token_ends(crlf + crlf) == std::vector<std::uint64_t>{crlf.size(), 2 * crlf.size()});
+    CHECK(token_ends(k_soup.substr(0, k_soup.size() - 2)) == std::vector<std::uint64_t>{k_soup.size() - 2});
+}
+
+TEST_CASE("answer: byte order mark, comments, other fields and no space behind the colon") {
+    CHECK(observed("\xef\xbb\xbf" + k_soup).token_events == 1);
+    CHECK(observed(": OPENROUTER PROCESSING\n\n: x\nid: 1\nretry: 5\n" + k_soup).token_events == 1);
+    CHECK(observed(replaced(k_soup, "data: ", "data:")).token_events == 1);
+    CHECK(observed(replaced(k_soup, "data: ", "data:  ")).token_events == 1);
+    CHECK(observed(replaced(k_soup, "data: ", "Data: ")).token_events == 0);
+}
+
+TEST_CASE("answer: data over several lines is one document") {
+    CHECK(observed("data: {\"choices\":\ndata: [{\"index\":0,\ndata:\ndata: \"text\":\"soup\"}]}\n\n")
+              .token_events == 1);
+    // Whole in its first line, and then not.
+    const std::string more = k_soup.substr(0, k_soup.size() - 1) + "data: {}\n\n";
+    const Observation o = observed(k_soup + more + k_soup);
+    CHECK(o.token_events == 2);
+    CHECK(o.unparsed_events == 1);
+    const std::string blanks = k_soup.substr(0, k_soup.size() - 1) + "data:  \t\ndata\n\n";
+    CHECK(observed(k_soup + blanks).token_events == 2);
+}
+
+TEST_CASE("answer: what is [DONE], and what only looks like it") {
+    for (const std::string_view done :
+         {"data: [DONE]\n\n", "data:[DONE]\n\n", "data:  [DONE] \n\n", "data: [DONE]\r\n\r\n", "data: [DONE]",
+          "event: data\ndata: [DONE]\n\n", "data\ndata: [DONE]\n\n"}) {
+        INFO(done);
+        const Observation o = observed(k_soup + std::string(done));
+        CHECK(o.complete);
+        CHECK(o.unparsed_events == 0);
+    }
+    for (const std::string_view other :
+         {"data: [done]\n\n", "data: [DONE]]\n\n", "data: [DONE\n\n", "data: [DO\ndata: NE]\n\n",
+          "data: \"[DONE]\"\n\n", ": [DONE]\n\n", "event: [DONE]\n\n", "data: DONE\n\n"}) {
+        INFO(other);
+        CHECK_FALSE(observed(k_soup + std::string(other)).complete);
+    }
+    CHECK_FALSE(observed(chat(R"({"content":"[DONE]"})")).complete);
+    CHECK_FALSE(observed("[DONE]\n", k_ndjson).complete);
+}
+
+TEST_CASE("answer: keys may be escaped, in any order, with blanks and twice") {
+    CHECK(observed(R"(data: {"\u0063hoices":[{"d\u0065lta":{"\u0063ontent":"soup"}}]})"
+                   "\n\n")
+              .token_events == 1);
+    CHECK(observed(
+              "data: { \"choices\" : [ { \"delta\" : { \"content\" : \"soup\" } , \"index\" : 0 } ] } \n\n")
+              .token_events == 1);
+    // Of a key that comes twice the last counts, as a Python client sees it.
+    CHECK(observed(chat(R"({"content":"soup","content":""})")).token_events == 0);
+    CHECK(observed(chat(R"({"content":"","content":"soup"})")).token_events == 1);
+    CHECK(observed(R"(data: {"choices":[{"delta":{"content":"soup"},"delta":{}}]})"
+                   "\n\n")
+              .token_events == 0);
+}
+
+TEST_CASE("answer: NUL, controls and bytes that are no UTF-8") {
+    CHECK(observed(chat(R"({"content":"\u0000"})")).token_events == 1);
+    CHECK(observed(chat("{\"content\":\"\xff\xfe\xc3\"}")).token_events == 1);
+    CHECK(observed(chat(R"({"content":"\ud83d"})")).token_events == 1);
+    const Observation raw = observed(chat("{\"content\":\"\0\"}"s) + k_soup);
+    CHECK(raw.token_events == 1);
+    CHECK(raw.unparsed_events == 1);
+    CHECK(observed("\0\0\0"s + k_soup + k_soup).token_events == 1);
+}
+
+TEST_CASE("answer: numbers beyond 64 bits, fractions and negative ones are no counts, and break nothing") {
+    const auto usage = [](std::string_view count) {
+        return k_soup + R"(data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":)" +
+               std::string(count) + "}}\n\n" + std::string(k_done);
+    };
+    CHECK(observed(usage("7")).output_tokens == 7);
+    for (const std::string_view count : {"18446744073709551617", "1e400", "2.5", "NaN", "\"7\"", "null"}) {
+        INFO(count);
+        const Observation o = observed(usage(count));
+        CHECK(o.output_tokens == 1);
+        CHECK(o.output_tokens_source == TokenSource::events);
+        CHECK(o.unparsed_events == 0);
+        CHECK(o.complete);
+    }
+}
+
+TEST_CASE("answer: an event of megabytes is understood; there is no bound on its size") {
+    const std::string body = chat("{\"content\":\"" + std::string(3 << 20, 'x') + "\"}") + k_soup;
+    ResponseObserver observer(200, k_sse, "");
+    for (std::size_t at = 0; at < body.size(); at += 16'384)
+        observer.feed(std::string_view(body).substr(at, 16'384));
+    CHECK(observer.token_events() == 2);
+    CHECK(observer.observation().unparsed_events == 0);
+}
+
+TEST_CASE("answer: what is over a bound goes by and is counted, and the stream is understood again") {
+    SECTION("nested deeper than anything real") {
+        const std::string deep = "data: " + times(600, "[") + times(600, "]") + "\n\n";
+        const Observation o = observed(k_soup + deep + k_soup);
+        CHECK(o.token_events == 2);
+        CHECK(o.unparsed_events == 1);
+    }
+    SECTION("more choices than are kept: the first of them show that there is a token") {
+        const std::string many = "data: {\"choices\":[" + times(5000, R"({"delta":{"content":"x"}},)") +
+                                 "{}],\"usage\":{\"completion_tokens\":5000}}\n\n";
+        ResponseObserver observer(200, k_sse, "");
+        observer.feed(many + k_soup + std::string(k_done));
+        const Observation o = observer.observation();
+        CHECK(o.token_events == 2);
+        CHECK(o.unparsed_events == 1);
+        CHECK(o.output_tokens == 5000);
+    }
+    SECTION("no JSON object") {
+        const Observation o =
+            observed("data: soup\n\ndata: [1]\n\ndata: 7\n\ndata: {]\n\ndata: {\"a\":1\n\n" + k_soup);
+        CHECK(o.token_events == 1);
+        CHECK(o.unparsed_events == 5);
+        CHECK_FALSE(o.error);
+    }
+    SECTION("nothing at all is no fault") {
+        CHECK(observed("data:\n\ndata: \n\ndata\n\n" + k_soup).unparsed_events == 0);
+    }
+}
+
+TEST_CASE("answer: lines of JSON") {
+    const std::string line = R"({"model":"m","message":{"content":"soup"},"done":false})";
+    CHECK(observed(line + "\n" + line + "\r\n\n" + line, k_ndjson).token_events == 3);
+    const Observation o =
+        observed(line + "\nnonsense\n" + R"({"done":true,"eval_count":5})" + "\n", k_ndjson);
+    CHECK(o.token_events == 1);
+    CHECK(o.unparsed_events == 1);
+    CHECK(o.complete);
+    CHECK(o.output_tokens == 5);
+    CHECK(token_ends(line + "\r\n", k_ndjson) == std::vector<std::uint64_t>{line.size() + 2});
+}
+
+TEST_CASE("answer: the media type decides what a body is, its parameters and its case do not") {
+    CHECK(observed(k_soup, "Text/Event-Stream; charset=utf-8").streaming);
+    CHECK(observed(k_soup, " text/event-stream ;x").token_events == 1);
+    CHECK(observed("{}\n", "application/jsonl").streaming);
+    CHECK_FALSE(observed("{}", "application/problem+json").streaming);
+    CHECK(observed("{\"error\":{\"message\":\"x\"}}", "application/problem+json").error);
+    CHECK_FALSE(observed(k_soup, "text/plain").streaming);
+    CHECK(observed(k_soup, "").token_events == 0);
+    CHECK(observed("{}", k_json, 404).error);
+}
+
+TEST_CASE("answer: many events in one read, and one event in many reads, count the same") {
+    const std::string body = times(300, k_soup) + std::string(k_done);
+    for (const std::size_t size : {1UL, 3UL, 16UL, 64UL, 100UL, 1000UL, 65536UL}) {
+        ResponseObserver observer(200, k_sse, "");
+        std::uint64_t events = 0;
+        for (std::size_t at = 0; at < body.size(); at += size)
+            events += observer.feed(std::string_view(body).substr(at, size));
+        INFO("pieces of " << size);
+        CHECK(events == 300);
+        CHECK(observer.observation().complete);
+    }
+}
