@@ -31,7 +31,7 @@ check() { # what, command...
     if "$@" >"$work/log" 2>&1; then
         passed=$((passed + 1)); echo "ok    $what"
     else
-        failed=$((failed + 1)); echo "FAIL  $what"; tail -n 25 "$work/log" | sed 's/^/        /'
+        failed=$((failed + 1)); echo "FAIL  $what"; grep -v "^ *$" "$work/log" | tail -n 40 | sed 's/^/        /'
     fi
 }
 end() {
@@ -41,22 +41,26 @@ end() {
 }
 trap end EXIT
 
-# What the FROM lines name, made of Debian packages; kept for the next run.
+# What the FROM lines name, made of Debian packages; kept for the next run, as long as it is made of the same.
 base() { # name, mmdebstrap options...
-    local name=$1; shift
-    if [ ! -e "$work/bases/$name.tar" ]; then
+    local name=$1 arch=${1#runtime-}; shift
+    [ "$arch" != "$name" ] || arch=$native
+    if [ "$(cat "$work/bases/$name.made-of" 2>/dev/null)" != "$*" ]; then
+        rm -f "$work/bases/$name.made-of"
         mmdebstrap --quiet "$@" bookworm "$work/bases/part-$name.tar" || return 1
         mv "$work/bases/part-$name.tar" "$work/bases/$name.tar"
+        buildah rmi -f "localhost/noren-base:$name" 2>/dev/null
+        echo "$*" >"$work/bases/$name.made-of"
     fi
+    buildah inspect --type image "localhost/noren-base:$name" >/dev/null 2>&1 && return 0
     printf 'FROM scratch\nADD %s.tar /\n' "$name" >"$work/bases/$name.Dockerfile"
-    local arch=${name#runtime-}
-    [ "$arch" != "$name" ] || arch=$native
     buildah bud --quiet --pull-never --format docker --platform "linux/$arch" -t "localhost/noren-base:$name" \
         -f "$work/bases/$name.Dockerfile" "$work/bases"
 }
 build() { # target, architecture, tag
-    buildah bud --quiet --layers --pull-never --format docker --target "$1" --platform "linux/$2" \
+    buildah bud --layers --pull-never --format docker --target "$1" --platform "linux/$2" \
         --ignorefile docker/Dockerfile.dockerignore --build-arg "REVISION=$revision" --build-arg "BUILDPLATFORM=linux/$native" \
+        --build-arg "TARGETPLATFORM=linux/$2" \
         --build-arg BUILD_BASE=localhost/noren-base:build --build-arg "RUNTIME_BASE=localhost/noren-base:runtime-$2" \
         --build-arg "DEBUG_BASE=localhost/noren-base:debug" -t "localhost/noren:$3" -f docker/Dockerfile .
 }
