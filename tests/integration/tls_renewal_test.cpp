@@ -28,6 +28,7 @@ TEST_CASE("a renewed certificate is shown to new connections and touches no runn
     NorenUnderTest noren("https://127.0.0.1:" + std::to_string(listener.port()), [&](auto& config) {
         files.serve(config);
         files.trust(config);
+        config.log.level = "off";
     });
     const auto shown = [&] {
         return TlsPeer::client(Peer::connect(noren.port()), {.ca = files.ca()}).shown_name();

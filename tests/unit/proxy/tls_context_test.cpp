@@ -79,7 +79,7 @@ TEST_CASE("a chain that was cut while it was being written is never taken for a 
     const Certified own = ca.issue();
     const std::string whole = own.certificate + ca.certificate();
     TlsProblems problems;
-    for (std::size_t size = 0; size + 1 < whole.size(); ++size) {
+    for (std::size_t size = 0; size + 1 < whole.size(); size += 3) {
         problems.clear();
         const auto context = TlsContext::server({whole.substr(0, size), own.key, "", false}, problems);
         // Where the cut is between two certificates nobody can tell; there the reload waits for a second
