@@ -2,19 +2,31 @@
 import contextlib
 import json
 import os
+import random
 import re
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.request
 
+PORTS_LOCK, PORTS_GIVEN = threading.Lock(), set()
+
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody has, from below the range of which the kernel takes ports for outgoing connections: one from within
+    could be taken between this look and its use. Never the same twice in one process."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        end = max(int(file.read().split()[0]), 12_000)
+    while True:
+        port = random.randrange(10_000, end)
+        with PORTS_LOCK, socket.socket() as probe, contextlib.suppress(OSError):
+            if port not in PORTS_GIVEN:
+                probe.bind(("127.0.0.1", port))
+                PORTS_GIVEN.add(port)
+                return port
 
 
 def wait_for(what, condition, seconds=20):

@@ -3,6 +3,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 import urllib.parse
 import urllib.request
 
@@ -27,10 +28,10 @@ def faster(rules):
 
 
 class Prometheus:
-    """Use as a context manager. watch() adds a noren to what is scraped."""
+    """Use as a context manager. watch() adds a noren to what is scraped; scenarios that play at once may each call it."""
 
     def __init__(self, folder):
-        self.folder, self.port, self.targets = folder, free_port(), []
+        self.folder, self.port, self.targets, self.targets_lock = folder, free_port(), [], threading.Lock()
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -63,8 +64,9 @@ class Prometheus:
             return False
 
     def watch(self, job, ops_port):
-        self.targets.append({"targets": [f"127.0.0.1:{ops_port}"], "labels": {"job": job, "pod": f"{job}-0"}})
-        self.write_targets()
+        with self.targets_lock:
+            self.targets.append({"targets": [f"127.0.0.1:{ops_port}"], "labels": {"job": job, "pod": f"{job}-0"}})
+            self.write_targets()
 
     def write_targets(self):
         with open(self.path("targets.new"), "w", encoding="utf-8") as file:

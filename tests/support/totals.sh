@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # totals.sh: for the scripts that run many tests. `run NAME COMMAND...` prints a line for each, with what the command
-# said last, or with the end of its output if it failed; `totals` prints how many passed and failed, and fails if any did.
+# said last, or if it failed with what it said of failures and the end of its output; `totals` prints how many passed and
+# failed, and fails if any did.
 passed=0 failed=0
 run() {
     local name=$1 start=$SECONDS; shift
@@ -12,7 +13,7 @@ run() {
     else
         failed=$((failed + 1))
         printf 'FAIL  %-28s %4d s\n' "$name" $((SECONDS - start))
-        tail -n 60 "$log" | sed 's/^/      /'
+        { grep -E -A 12 '^(FAIL|not ok)|FAILED:' "$log" | head -n 60 | cut -c1-600; echo ...; tail -n 30 "$log"; } | sed 's/^/      /'
     fi
     rm -f "$log"
 }
