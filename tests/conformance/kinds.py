@@ -3,6 +3,7 @@
 line, and each framing of a message, as requests to noren and as an engine's answers. What the RFCs make of each is worked out
 here; taken or refused, what arrives at the other end must be readable in that one way only. Ends with "N passed, M failed"."""
 import asyncio
+import collections
 import itertools
 import sys
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from strict_http import Fault, Unfinished, read_request, read_response
 from wire import connect
 
 AT_ONCE = 24
+PATIENCE = 60
 # How long a message that is not whole is given to be taken for one.
 UNFINISHED = 0.3
 # What noren adds, writes anew, or by its own choice does not send to the engine.
@@ -149,10 +151,11 @@ class KindsEngine(Engine):
         super().__init__()
         self.script = Script({}, "")
         self.answers = {}
+        self.arrived = collections.defaultdict(list)  # by target
 
     async def play(self, script, asked, is_reuse):
-        script.asked.append(asked)
-        await asked.wire.until(lambda: asked.look().whole or asked.wire.ended, 30)
+        self.arrived[asked.message.start[1]].append(asked)
+        await asked.wire.until(lambda: asked.look().whole or asked.wire.ended, PATIENCE)
         if not asked.message.whole:
             return None
         answer = self.answers.get(asked.message.start[1])
@@ -208,20 +211,19 @@ async def send_request(port, engine, sample):
     await wire.send(sample.raw)
     if sample.body is None:
         if await wire.until(lambda: wire.received or wire.ended, UNFINISHED):
-            await wire.until(lambda: wire.ended, 10)
+            await wire.until(lambda: wire.ended, PATIENCE)
     else:
-        await wire.until(lambda: wire.ended or has_whole_answer(wire, sample.method), 10)
+        await wire.until(lambda: wire.ended or has_whole_answer(wire, sample.method), PATIENCE)
     wire.close()
     target = sample.raw.split(b" ")[1].decode()
-    arrived = [asked.look() for asked in engine.script.asked if asked.message.start[1] == target]
-    return judge_request(sample, wire, arrived)
+    return judge_request(sample, wire, [asked.look() for asked in engine.arrived[target]])
 
 
 async def send_answer(port, engine, sample, target):
     engine.answers[target] = sample.raw
     wire = await connect(port)
     await wire.send(f"{sample.method} {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-    await wire.until(lambda: wire.ended or has_whole_answer(wire, sample.method), 10)
+    await wire.until(lambda: wire.ended or has_whole_answer(wire, sample.method), PATIENCE)
     wire.close()
     return judge_answer(sample, wire)
 
@@ -229,7 +231,7 @@ async def send_answer(port, engine, sample, target):
 async def run(binary):
     engine = KindsEngine()
     await engine.open()
-    noren, port = start_noren(binary, engine.port)
+    noren, port = start_noren(binary, engine.port, "kinds.yaml")
     counts = {}
     gate = asyncio.Semaphore(AT_ONCE)
 

@@ -33,9 +33,9 @@ def measures_time(case):
     return any(clause in expected for clause in ("max_seconds", "max_lag", "peer_closed_within"))
 
 
-def start_noren(binary, engine_port):
+def start_noren(binary, engine_port, settings):
     port = free_port()
-    process = subprocess.Popen([binary, "--config", os.path.join(HERE, "noren.yaml"), "--listen", f"127.0.0.1:{port}",
+    process = subprocess.Popen([binary, "--config", os.path.join(HERE, settings), "--listen", f"127.0.0.1:{port}",
                                 "--upstream", f"http://127.0.0.1:{engine_port}", "--ops", "127.0.0.1:0", "--workers", "1"])
     wait_for("noren to listen", lambda: is_listening(port))
     return process, port
@@ -51,7 +51,7 @@ async def run(binary, cases):
     """{category: [passed, failed]}"""
     engine = Engine()
     await engine.open()
-    noren, port = start_noren(binary, engine.port)
+    noren, port = start_noren(binary, engine.port, "noren.yaml")
     counts = collections.defaultdict(lambda: [0, 0])
     try:
         player = Player(port, engine)
