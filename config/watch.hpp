@@ -47,6 +47,7 @@ class FileWatcher {
     int fd_ = -1;
     /// Watched directory -> the names in it that the way to the file leads over.
     std::map<int, std::set<std::string>> watches_;
+    int file_ = -1;  ///< the watch on the file itself, whatever name it is written by
     bool being_written_ = false;
     bool was_empty_ = false;  ///< at the last look, and not yet believed
 };
