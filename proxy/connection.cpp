@@ -106,7 +106,7 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
         if (const auto* error = std::get_if<http::HeadError>(&found)) co_return from_head_error(*error);
         if (const auto* size = std::get_if<std::size_t>(&found)) {
             std::string text = down_.in.substr(0, *size);
-            down_.in.erase(0, *size);
+            down_.take_in(*size);
             co_return text;
         }
         const net::IoResult read = down_.socket.read(worker_.scratch());

@@ -1,6 +1,7 @@
 #pragma once
 // One client connection: request after request, until either side wants no more.
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <variant>
@@ -26,6 +27,15 @@ struct Downstream {
     net::Socket socket;
     net::Outbox out;
     std::string in;  ///< received, not yet used: the rest of a body, or requests sent ahead
+
+    /// Its first bytes are used. Once it is empty it takes no memory: most streams never need it again.
+    void take_in(std::size_t used) {
+        if (used == in.size()) {
+            std::string().swap(in);
+        } else {
+            in.erase(0, used);
+        }
+    }
 };
 
 /// Lives in the frame of the coroutine that serves it; the worker knows it so that a stop can wake it.

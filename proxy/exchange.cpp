@@ -43,7 +43,7 @@ Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& he
       began_(at),
       meter_(worker.services().telemetry, route_.endpoint, route_.gated, request_id_, head.method,
              path_of(head.target), at),
-      asked_(head.fields.value("content-type")),
+      asked_(std::in_place, head.fields.value("content-type")),
       body_(framing, settings_->config.downstream.max_body),
       client_heard_(at) {
     upgrade_offer_ = http::upgrade_offer(head, framing);
@@ -90,7 +90,7 @@ Exchange::Verdict Exchange::hold_body() {
         used += step.consumed;
         held_.append(step.wire);
         bytes_.from_client += step.payload.size();
-        asked_.feed(step.payload);
+        asked_->feed(step.payload);
         if (step.status == relay::RequestBody::Status::malformed)
             failure = make_failure(Reason::bad_request, "the request body's chunks are malformed");
         if (step.status == relay::RequestBody::Status::too_large)
@@ -98,7 +98,7 @@ Exchange::Verdict Exchange::hold_body() {
                 make_failure(Reason::body_too_large, "the request body is larger than downstream.max_body");
         if (failure || step.consumed == 0) break;
     }
-    down_.in.erase(0, used);
+    down_.take_in(used);
     return failure;
 }
 
@@ -209,9 +209,11 @@ void Exchange::send_head() {
 /// As far as the body has been seen: before the gate, so that those it refuses have a model too, and whenever
 /// more of it has gone on.
 void Exchange::tell_what_is_asked() {
-    const auto& facts = asked_.facts();
+    if (!asked_) return;
+    const auto& facts = asked_->facts();
     meter_.asked(facts.model.value_or(std::string()), facts.choices.value_or(1),
                  facts.stream.value_or(false));
+    if (body_.done()) asked_.reset();
 }
 
 // --- what can come between

@@ -97,7 +97,7 @@ class Exchange final : private relay::PayloadSink {
     metrics::ByteCounts bytes_;
 
     // The request.
-    metrics::RequestObserver asked_;
+    std::optional<metrics::RequestObserver> asked_;  ///< until the whole body has been seen
     relay::RequestBody body_;
     std::string held_;        ///< body bytes as they go to the engine, from the first on
     bool replayable_ = true;  ///< held_ is all that was taken of the body so far

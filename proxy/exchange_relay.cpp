@@ -60,14 +60,14 @@ Exchange::Verdict Exchange::pump_upload() {
         }
         const auto step = body_.next(down_.in);
         bytes_.from_client += step.payload.size();
-        asked_.feed(step.payload);
+        asked_->feed(step.payload);
         if (!step.wire.empty()) {
             replayable_ = false;
             held_ = {};
             if (!up_->send(step.wire)) upload_stopped_ = true;
             bytes_.to_upstream += step.payload.size();
         }
-        down_.in.erase(0, step.consumed);
+        down_.take_in(step.consumed);
         if (step.status == relay::RequestBody::Status::malformed)
             return make_failure(Reason::bad_request, "the request body's chunks are malformed");
         if (step.status == relay::RequestBody::Status::too_large)
@@ -202,6 +202,7 @@ Exchange::Verdict Exchange::begin_answer(const http::ResponseHead& head, std::st
                        at);
     answer_.emplace(*framing, dechunk);
     status_ = head.status;
+    std::string().swap(held_);  // nothing is sent a second time now
     return take_body_bytes(http::downstream_head(head, delivery, request_id_), rest, at);
 }
 
