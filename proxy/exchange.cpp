@@ -63,7 +63,7 @@ net::Task<bool> Exchange::run() {
 
 /// Takes the body as far as the hold goes, so that a slow upload holds no permit. A client that waits for
 /// "100 Continue" sends nothing before the engine has asked for it.
-net::Task<Exchange::Verdict> Exchange::collect_body() {
+net::Task<Verdict> Exchange::collect_body() {
     const auto& limits = settings_->config.downstream;
     if (limits.max_body != 0 && framing_.kind == http::BodyKind::length && framing_.length > limits.max_body)
         co_return make_failure(Reason::body_too_large, "the request body is larger than downstream.max_body");
@@ -82,7 +82,7 @@ net::Task<Exchange::Verdict> Exchange::collect_body() {
 }
 
 /// Moves received bytes into the hold.
-Exchange::Verdict Exchange::hold_body() {
+Verdict Exchange::hold_body() {
     std::size_t used = 0;
     Verdict failure;
     while (!body_.done() && held_.size() < settings_->config.downstream.request_buffer) {
@@ -104,7 +104,7 @@ Exchange::Verdict Exchange::hold_body() {
 
 // --- a place in the engine
 
-net::Task<Exchange::Verdict> Exchange::admit() {
+net::Task<Verdict> Exchange::admit() {
     if (!route_.gated) co_return std::nullopt;
     admission::Gate& gate = worker_.services().gate;
     const TimePoint ready = Clock::now();
@@ -154,7 +154,7 @@ std::uint32_t Exchange::retry_after(std::chrono::duration<double> not_before) co
 
 // --- a connection to the engine
 
-net::Task<Exchange::Verdict> Exchange::connect() {
+net::Task<Verdict> Exchange::connect() {
     const TimePoint start = Clock::now();
     if (!retried_) meter_.admitted(start);
     if (std::optional<upstream::Lease> idle = retried_ ? std::nullopt : worker_.pool().take())
@@ -219,7 +219,7 @@ void Exchange::tell_what_is_asked() {
 // --- what can come between
 
 /// Reads what the client sends meanwhile, which is also how its leaving shows.
-Exchange::Verdict Exchange::watch_client() {
+Verdict Exchange::watch_client() {
     while (down_.in.size() < k_read_ahead) {
         const net::IoResult read = down_.socket.read(worker_.scratch());
         if (read.status == IoStatus::would_block) return std::nullopt;
@@ -262,7 +262,7 @@ Exchange::Due Exchange::next_due() const {
     return next;
 }
 
-Exchange::Verdict Exchange::expired(const Due& due) const {
+Verdict Exchange::expired(const Due& due) const {
     if (worker_.stopping() == Stop::now)
         return make_failure(Reason::draining, "this server is shutting down");
     if (Clock::now() >= due.at) return make_failure(due.reason, due.detail);

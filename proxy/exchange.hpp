@@ -35,8 +35,6 @@ class Exchange final : private relay::PayloadSink {
     net::Task<bool> run();
 
   private:
-    using Verdict = std::optional<Failure>;  ///< empty: go on
-
     /// Of an answer's head; larger ones are refused as unparsable.
     static constexpr http::HeadLimits k_answer_head{64 * 1024, 256};
     /// Then it is the turn of the worker's other connections, however much more there is to read.

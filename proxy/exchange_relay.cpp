@@ -29,7 +29,7 @@ bool is_idempotent(std::string_view method) {  // RFC 9110 9.2.2
 
 }  // namespace
 
-net::Task<Exchange::Verdict> Exchange::relay() {
+net::Task<Verdict> Exchange::relay() {
     for (;;) {
         if (Verdict failure = pump_upload()) co_return failure;
         if (Verdict failure = pump_answer()) co_return failure;
@@ -50,7 +50,7 @@ net::Task<Exchange::Verdict> Exchange::relay() {
 }
 
 /// Client to engine, as far as the client has sent and the engine takes.
-Exchange::Verdict Exchange::pump_upload() {
+Verdict Exchange::pump_upload() {
     if (answer_whole_ || sent_ || !up_) return std::nullopt;
     if (!up_->flush()) upload_stopped_ = true;  // it may have answered all the same: reading will tell
     while (!upload_stopped_ && up_->empty() && !body_.done()) {
@@ -86,7 +86,7 @@ Exchange::Verdict Exchange::pump_upload() {
 }
 
 /// Engine to client, as far as the engine has sent and the client's buffer has room.
-Exchange::Verdict Exchange::pump_answer() {
+Verdict Exchange::pump_answer() {
     down_.out.flush();
     for (int reads = 0;;) {
         if (down_.out.broken())
@@ -112,9 +112,8 @@ Exchange::Verdict Exchange::pump_answer() {
 }
 
 /// One read from the engine and what follows from it.
-Exchange::Verdict Exchange::read_answer(bool& moved) {
+Verdict Exchange::read_answer(bool& moved) {
     const net::IoResult read = lease_->socket().read(worker_.scratch());
-    const TimePoint at = Clock::now();
     switch (read.status) {
         case IoStatus::would_block:
             return std::nullopt;
@@ -125,6 +124,7 @@ Exchange::Verdict Exchange::read_answer(bool& moved) {
         case IoStatus::ok:
             break;
     }
+    const TimePoint at = Clock::now();
     moved = true;
     engine_spoke_ = true;
     engine_heard_ = at;
@@ -132,7 +132,7 @@ Exchange::Verdict Exchange::read_answer(bool& moved) {
     return answer_ ? take_body_bytes({}, bytes, at) : take_head_bytes(bytes, at);
 }
 
-Exchange::Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
+Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
     answer_head_.append(bytes);
     while (!answer_ && !tunnelling_) {
         const auto found = scanner_.scan(answer_head_);
@@ -159,7 +159,7 @@ Exchange::Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at
 
 /// RFC 9110 15.2: any number of 1xx may come before the answer, none of them to an HTTP/1.0 client. A 100
 /// goes to those who asked.
-Exchange::Verdict Exchange::take_interim(const http::ResponseHead& head) {
+Verdict Exchange::take_interim(const http::ResponseHead& head) {
     if (++interims_ > k_max_interims)
         return make_failure(Reason::upstream_protocol, "the engine sent too many 1xx");
     const bool wanted = head_.minor >= 1 && (head.status != 100 || expects_continue_);
@@ -168,7 +168,7 @@ Exchange::Verdict Exchange::take_interim(const http::ResponseHead& head) {
 }
 
 /// What came behind the 101 is of the new protocol already.
-Exchange::Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
+Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
     const std::string_view protocol = http::accepted_upgrade(upgrade_offer_, head);
     if (protocol.empty())
         return make_failure(Reason::upstream_protocol, "the engine switched protocols unasked");
@@ -181,8 +181,7 @@ Exchange::Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
     return std::nullopt;
 }
 
-Exchange::Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view rest,
-                                         TimePoint at) {
+Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view rest, TimePoint at) {
     const auto framed = http::response_framing(head, head_.method);
     const auto* framing = std::get_if<http::Framing>(&framed);
     if (!framing) return make_failure(Reason::upstream_protocol, std::get<http::HeadError>(framed).detail);
@@ -207,7 +206,7 @@ Exchange::Verdict Exchange::begin_answer(const http::ResponseHead& head, std::st
 }
 
 /// The token path: write what was read, then look at it. head: goes out in front, with the first bytes.
-Exchange::Verdict Exchange::take_body_bytes(std::string_view head, std::string_view bytes, TimePoint at) {
+Verdict Exchange::take_body_bytes(std::string_view head, std::string_view bytes, TimePoint at) {
     const relay::AnswerBody::Passed passed = answer_->pass(bytes);
     if (!head.empty() || !passed.wire.empty()) {
         head.empty() ? down_.out.send(passed.wire) : down_.out.send(head, passed.wire);
@@ -228,7 +227,7 @@ void Exchange::payload(std::string_view piece) noexcept {
 }
 
 /// orderly: by FIN, or by a reset that followed one.
-Exchange::Verdict Exchange::engine_hung_up(bool orderly) {
+Verdict Exchange::engine_hung_up(bool orderly) {
     if (answer_ && orderly && answer_->at_close() == relay::AnswerBody::Status::done) {
         engine_keeps_alive_ = false;
         answer_over(Clock::now());
