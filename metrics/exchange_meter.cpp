@@ -194,6 +194,10 @@ Phase ExchangeMeter::phase() const noexcept {
     return state_->phase();
 }
 
+bool ExchangeMeter::finished() const noexcept {
+    return state_->finished;
+}
+
 void ExchangeMeter::finish(const Ending& ending, const ByteCounts& bytes, TimePoint at) {
     State& s = *state_;
     if (std::exchange(s.finished, true)) return;

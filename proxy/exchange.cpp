@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <new>
 #include <utility>
 #include <variant>
 
@@ -28,6 +29,12 @@ constexpr std::size_t k_read_ahead = 64 * 1024;
 
 // An engine loads its model for tens of seconds: sooner than so is no use to ask again.
 constexpr std::chrono::seconds k_engine_start{5};
+
+/// The engine's doing: what it had sent before is still the client's.
+bool is_the_engines(Reason reason) {
+    return reason == Reason::upstream_reset || reason == Reason::upstream_timeout ||
+           reason == Reason::upstream_protocol || reason == Reason::upstream_tls;
+}
 
 }  // namespace
 
@@ -56,6 +63,7 @@ net::Task<bool> Exchange::run() {
     if (!failure) failure = co_await admit();
     if (!failure) failure = co_await connect();
     if (!failure) failure = co_await relay();
+    if (failure && is_the_engines(failure->reason) && !tunnelling_) co_await deliver_rest();
     co_return finish(failure);
 }
 
@@ -70,8 +78,8 @@ net::Task<Verdict> Exchange::collect_body() {
     while (!expects_continue_) {
         if (Verdict failure = hold_body()) co_return failure;
         if (body_.done() || held_.size() >= limits.request_buffer) break;
-        if (Verdict failure = watch_client()) co_return failure;
-        if (!down_.in.empty()) continue;
+        if (down_.socket.peer_closed())
+            co_return make_failure(Reason::client_closed, "the client closed the connection");
         Due due = next_due();
         due = sooner(due, {deadline_after(client_heard_, settings_->config.timeouts.body_idle),
                            Reason::body_timeout, "the request body stopped coming"});
@@ -81,25 +89,43 @@ net::Task<Verdict> Exchange::collect_body() {
     co_return std::nullopt;
 }
 
+/// What the client has sent of its body; empty: nothing for now.
+Verdict Exchange::receive(std::string_view& bytes) {
+    const bool fresh = down_.in.empty();
+    const Downstream::Received received = down_.receive(worker_.scratch());
+    if (received.status != IoStatus::ok)
+        return make_failure(Reason::client_closed, "the client closed the connection");
+    bytes = received.bytes;
+    if (fresh && !bytes.empty()) client_heard_ = Clock::now();
+    return std::nullopt;
+}
+
 /// Moves received bytes into the hold.
 Verdict Exchange::hold_body() {
-    std::size_t used = 0;
-    Verdict failure;
-    while (!body_.done() && held_.size() < settings_->config.downstream.request_buffer) {
-        const auto step = body_.next(std::string_view(down_.in).substr(used));
-        used += step.consumed;
-        held_.append(step.wire);
-        bytes_.from_client += step.payload.size();
-        asked_->feed(step.payload);
-        if (step.status == relay::RequestBody::Status::malformed)
-            failure = make_failure(Reason::bad_request, "the request body's chunks are malformed");
-        if (step.status == relay::RequestBody::Status::too_large)
-            failure =
-                make_failure(Reason::body_too_large, "the request body is larger than downstream.max_body");
-        if (failure || step.consumed == 0) break;
+    const std::size_t room = settings_->config.downstream.request_buffer;
+    for (int reads = 0; !body_.done() && held_.size() < room; ++reads) {
+        if (reads == k_reads_per_turn) {
+            down_.wakeup.waker().post();
+            break;
+        }
+        std::string_view bytes;
+        if (Verdict failure = receive(bytes)) return failure;
+        if (bytes.empty()) break;
+        std::size_t used = 0;
+        auto status = relay::RequestBody::Status::ok;
+        while (used < bytes.size() && !body_.done() && held_.size() < room &&
+               status == relay::RequestBody::Status::ok) {
+            const auto step = body_.next(bytes.substr(used));
+            used += step.consumed;
+            held_.append(step.wire);
+            bytes_.from_client += step.payload.size();
+            asked_->feed(step.payload);
+            status = step.status;
+        }
+        down_.used(bytes, used);
+        if (Verdict failure = verdict_on(status)) return failure;
     }
-    down_.take_in(used);
-    return failure;
+    return std::nullopt;
 }
 
 // --- a place in the engine
@@ -201,8 +227,8 @@ net::Task<Verdict> Exchange::connect() {
 /// The head and what is held of the body leave in one write.
 void Exchange::send_head() {
     scanner_ = http::HeadScanner(k_answer_head);
-    up_->send(http::upstream_head(head_, framing_, request_id_, upgrade_offer_), held_);
-    bytes_.to_upstream = held_.size();
+    up_->lend(http::upstream_head(head_, framing_, request_id_, upgrade_offer_), held_);
+    bytes_.to_upstream = bytes_.from_client;
     tell_what_is_asked();
 }
 
@@ -220,7 +246,8 @@ void Exchange::tell_what_is_asked() {
 
 /// Reads what the client sends meanwhile, which is also how its leaving shows.
 Verdict Exchange::watch_client() {
-    while (down_.in.size() < k_read_ahead) {
+    const bool upload_reads = up_ && up_->empty() && !sent_ && !upload_stopped_ && !answer_whole_;
+    while (!upload_reads && down_.in.size() < k_read_ahead) {
         const net::IoResult read = down_.socket.read(worker_.scratch());
         if (read.status == IoStatus::would_block) return std::nullopt;
         if (read.status != IoStatus::ok)
@@ -247,7 +274,7 @@ Exchange::Due Exchange::next_due() const {
     // Not connected yet: the phases add limits of their own. Held up by the client: the engine's silence is
     // our doing.
     if (!up_ || stalled_) return next;
-    const bool continue_awaited = expects_continue_ && bytes_.from_client == 0 && interims_ == 0;
+    const bool continue_awaited = expects_continue_ && bytes_.from_client == 0 && !continue_sent_;
     const bool client_owes_body = !sent_ && !upload_stopped_ && up_->empty() && !continue_awaited;
     if (answer_) {
         consider(deadline_after(engine_heard_, timeouts.upstream_idle), Reason::upstream_timeout,
@@ -262,10 +289,18 @@ Exchange::Due Exchange::next_due() const {
     return next;
 }
 
-Verdict Exchange::expired(const Due& due) const {
+/// A deadline can pass while what it waits for is in the kernel already: the process was held up, or the
+/// client takes bytes, but not so many that it would be told. So both sides are tried once more before.
+Verdict Exchange::expired(const Due& due) {
     if (worker_.stopping() == Stop::now)
         return make_failure(Reason::draining, "this server is shutting down");
-    if (Clock::now() >= due.at) return make_failure(due.reason, due.detail);
+    if (Clock::now() < due.at) {
+        asked_again_ = false;
+        return std::nullopt;
+    }
+    if (std::exchange(asked_again_, true)) return make_failure(due.reason, due.detail);
+    down_.socket.try_anyway();
+    if (lease_) lease_->socket().try_anyway();
     return std::nullopt;
 }
 
@@ -273,6 +308,7 @@ Verdict Exchange::expired(const Due& due) const {
 
 /// The connection first, the permit behind it.
 void Exchange::leave_engine() {
+    if (up_) bytes_.to_upstream -= std::min<std::uint64_t>(bytes_.to_upstream, up_->waiting());
     up_.reset();
     lease_.reset();
     permit_.release();
@@ -287,6 +323,28 @@ bool Exchange::answer_options() {
     return reusable;
 }
 
+/// The engine broke its answer off. What it had sent until then goes to the client, who reads more slowly.
+net::Task<> Exchange::deliver_rest() {
+    leave_engine();
+    asked_again_ = false;
+    while (!down_.out.empty()) {
+        if (!down_.out.flush() || watch_client()) co_return;
+        if (down_.out.written() != std::exchange(written_seen_, down_.out.written())) {
+            client_took_ = Clock::now();
+            asked_again_ = false;
+        }
+        if (down_.out.empty()) co_return;
+        const Due due = next_due();
+        if (expired(due)) co_return;
+        co_await down_.wakeup.wait(due.at);
+    }
+}
+
+/// A client that waits for the close to know that its answer is whole must see that this one is no clean end.
+void Exchange::break_off() {
+    close_ends_body_ ? down_.socket.reset() : down_.socket.close();
+}
+
 bool Exchange::finish(const Verdict& failure) {
     const TimePoint now = Clock::now();
     const bool head_sent = status_ != 0;
@@ -294,17 +352,18 @@ bool Exchange::finish(const Verdict& failure) {
     const bool caught_up = head_sent && down_.out.empty();
     metrics::Ending ending{metrics::Outcome::ok, status_, {}, {}, caught_up};
     if (failure) {
-        // From here on the engine works for nobody, and closing tells it so. Before the permit goes back: the
-        // next in line may be on another worker, and must not reach the engine ahead of the close.
-        leave_engine();
         ending = {outcome_of(failure->reason), status_, word_of(failure->reason), failure->detail, caught_up};
         reusable = false;
-        if (failure->reason == Reason::client_closed) {
+        // What nobody has taken was not sent.
+        bytes_.to_client -= std::min<std::uint64_t>(bytes_.to_client, down_.out.waiting());
+        // From here on the engine works for nobody, and closing tells it so. Before the permit goes back: the
+        // next in line may be on another worker, and must not reach the engine ahead of the close.
+        if (tunnelling_ && lease_) lease_->socket().reset();
+        leave_engine();
+        if (head_sent) {
+            break_off();
+        } else if (failure->reason == Reason::client_closed) {
             down_.socket.close();
-        } else if (head_sent) {
-            // Never a clean end for a broken answer. A client that waits for the close must see it was no
-            // clean one.
-            close_ends_body_ ? down_.socket.reset() : down_.socket.close();
         } else {
             ending.status = failure->status;
             reusable = body_.done() && failure->status != 400 && failure->reason != Reason::draining &&
@@ -316,6 +375,18 @@ bool Exchange::finish(const Verdict& failure) {
     }
     meter_.finish(ending, bytes_, now);
     return reusable;
+}
+
+Exchange::~Exchange() {
+    if (meter_.finished()) return;
+    break_off();
+    leave_engine();
+    try {
+        meter_.finish({metrics::Outcome::internal_error, status_, word_of(Reason::internal_error)}, bytes_,
+                      Clock::now());
+    } catch (const std::bad_alloc&) {
+        // Most likely why it was not finished in the first place. What it holds goes back all the same.
+    }
 }
 
 }  // namespace noren::proxy

@@ -194,6 +194,10 @@ Socket::Handshake Socket::handshake() {
     return status == TlsSession::Status::broken ? Handshake::failed : Handshake::running;
 }
 
+void Socket::try_anyway() {
+    state_->readiness.readable = state_->readiness.writable = true;
+}
+
 bool Socket::disturbed() {
     if (state_->tls) return state_->tls->disturbed();
     char byte = 0;

@@ -73,6 +73,11 @@ class Socket {
     /// Why the handshake failed, or what broke the connection since; none if it was not TLS.
     TlsFailure tls_failure() const;
 
+    /// The next read and write go to the kernel, whatever epoll has said: before a peer is given up for its
+    /// silence. What it did may not have been reported yet, and room for a part of what is to be written is
+    /// not reported at all.
+    void try_anyway();
+
     /// True if the peer has closed, or sent something nobody asked for, while the connection was idle.
     bool disturbed();
 
