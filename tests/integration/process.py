@@ -253,9 +253,57 @@ def drain_wait(options):
               answer.startswith(b"HTTP/1.1 400 ") and b"begin_within=SECONDS, 0 to 60" in answer)
 
 
+class PacedEngine(threading.Thread):
+    """Sends an event every 50 ms for three seconds, whoever listens."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+
+    def run(self):
+        while True:
+            peer, _ = self.listener.accept()
+            threading.Thread(target=self.answer, args=(peer,), daemon=True).start()
+
+    @staticmethod
+    def answer(peer):
+        peer.recv(65536)
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for number in range(100):
+            event = b'data: {"choices":[{"index":0,"delta":{"content":"%d"}}]}\n\n' % number
+            peer.sendall(b"%x\r\n%s\r\n" % (len(event), event))
+            time.sleep(0.05)
+        peer.sendall(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+
+
+def stopped_for_longer_than_its_limits(options):
+    """A machine that sleeps, a debugger, a cgroup that freezes: the time passes, and nobody has done anything wrong."""
+    engine = PacedEngine()
+    engine.start()
+    with Stack(options.bin, engine_port=engine.port, config="timeouts: {upstream_idle: 2s}\nupstream: {health_interval: 0}\n") as stack:
+        clients = []
+        for _ in range(20):
+            client = socket.create_connection(("127.0.0.1", stack.port), timeout=30)
+            client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+            client.recv(1)
+            clients.append(client)
+        stack.noren.send_signal(signal.SIGSTOP)
+        time.sleep(3)  # beyond its limits, and the engine's events wait in the kernel
+        stack.noren.send_signal(signal.SIGCONT)
+        whole = 0
+        for client in clients:
+            text = b""
+            while piece := client.recv(65536):
+                text += piece
+            whole += text.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+        check("stopped for longer than a limit: every stream goes on", whole == len(clients), f"{whole} of {len(clients)} whole")
+
+
 def main():
     options = Options(sys.argv[1])
-    for part in (closed_descriptors, reader_gone, reader_stuck, ctl_forms, odd_config_path, check_and_start_agree, drain_wait):
+    for part in (closed_descriptors, reader_gone, reader_stuck, ctl_forms, odd_config_path, check_and_start_agree, drain_wait,
+                 stopped_for_longer_than_its_limits):
         part(options)
     print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")
     return 0 if all(RESULTS) else 1

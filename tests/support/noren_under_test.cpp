@@ -175,6 +175,7 @@ void Peer::send(std::string_view bytes) {
 std::string Peer::receive(std::size_t most) {
     std::string buffer(most, '\0');
     const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), 0);
+    was_reset_ |= n < 0 && errno == ECONNRESET;
     buffer.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
     return buffer;
 }
