@@ -2,6 +2,7 @@
 // mistakes.
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -51,7 +52,15 @@ void occupy_standard_descriptors() {
         if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);  // takes the lowest free number
 }
 
+/// What held bodies give back is soon used again: without this the kernel would take it and hand it out anew
+/// page by page, which costs more than the copy (glibc; the limits are bytes).
+void keep_freed_memory() {
+    ::mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    ::mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
 int serve(const config::Sources& sources, const std::vector<std::string>& warnings) {
+    keep_freed_memory();
     std::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go; that must not end the process
     const config::Resolved loaded = load_and_tell(sources);
     if (!loaded.ok()) return k_config_error;
