@@ -162,7 +162,9 @@ struct Log {
 
 struct Metrics {
     std::vector<std::string> models;  ///< model names that always have their own label; others as they come
-    std::uint32_t max_models = 32;    ///< label values for models in all; later ones become "other". 1..1000
+    /// Label values for models in all; later ones become "other". 1..1000. A label that is in use stays until
+    /// the end of the process, though the names or the number change.
+    std::uint32_t max_models = 32;
 
     bool operator==(const Metrics&) const = default;
 };

@@ -65,6 +65,33 @@ TEST_CASE("configured models have their labels whatever the room") {
     CHECK(models == std::set<std::string>{"a", "b", "c", "unknown", "other"});
 }
 
+TEST_CASE("other models and another number while running") {
+    Rig rig;  // m, and room for three more
+    for (const char* name : {"a", "b", "c", "d"})
+        serve(rig, name);
+    CHECK(models_in(rig.scrape()) == std::set<std::string>{"m", "a", "b", "c", "unknown", "other"});
+
+    // Those that are named now have their labels though all are taken, and at 0 before the first request.
+    rig.telemetry.set_models({"d", "e"}, 4);
+    CHECK(rig.scrape()(R"(noren_requests_total{model="e",endpoint="messages",code="200",outcome="ok"})") == 0);
+    serve(rig, "d");
+    serve(rig, "f");
+    CHECK(models_in(rig.scrape()) ==
+          std::set<std::string>{"m", "a", "b", "c", "d", "e", "unknown", "other"});
+
+    // More room; and then less than there is in use, which takes nothing away.
+    rig.telemetry.set_models({}, 7);
+    serve(rig, "f");
+    serve(rig, "g");
+    rig.telemetry.set_models({}, 1);
+    serve(rig, "a");
+    serve(rig, "h");
+    const Scrape s = rig.scrape();
+    CHECK(models_in(s) == std::set<std::string>{"m", "a", "b", "c", "d", "e", "f", "unknown", "other"});
+    CHECK(s(R"(noren_output_tokens_total{model="a",source="events"})") == 2);
+    CHECK(s(R"(noren_output_tokens_total{model="other",source="events"})") == 4);
+}
+
 TEST_CASE("a request without a model is unknown; the names of our own labels are no way around") {
     Rig rig;
     serve(rig, "");
