@@ -46,8 +46,8 @@ class Pool {
     /// The most recently used idle connection that is still sound.
     std::optional<Lease> take();
 
-    /// Idle connections older than this are closed; applies from the next look on. 0 = keep none.
-    void set_idle_timeout(Duration timeout) { idle_timeout_ = timeout; }
+    /// Idle connections older than this are closed, now and from now on. 0 = keep none.
+    void set_idle_timeout(Duration timeout);
     void close_idle();
 
     std::uint64_t active() const { return active_.load(std::memory_order_relaxed); }
