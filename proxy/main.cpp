@@ -70,7 +70,9 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
 int check(const std::string& file) {
     config::Sources sources;
     sources.flags.config = file;
-    if (!load_and_tell(sources).ok()) return k_config_error;
+    const config::Resolved resolved = load_and_tell(sources);
+    if (!resolved.ok()) return k_config_error;
+    if (!resolved.limit_file.warning.empty()) std::cerr << resolved.limit_file.warning << "\n";
     std::cout << file << ": good\n";
     return 0;
 }
