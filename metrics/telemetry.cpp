@@ -5,17 +5,20 @@
 
 #include "metrics/access_log.hpp"
 #include "metrics/exposition.hpp"
+#include "metrics/utf8.hpp"
 
 namespace noren::metrics {
 namespace {
 
-constexpr std::size_t k_max_label = 128;
+// As much as is kept of a name.
+constexpr std::size_t k_max_label = 256;
 
-/// Printable ASCII, of bounded length: label values come from requests.
+/// UTF-8 without control characters, of bounded length: label values come from requests, and a scraper
+/// refuses the whole page for one that is not UTF-8.
 std::string label_of(std::string_view name) {
-    std::string label(name.substr(0, k_max_label));
+    std::string label = to_valid_utf8(name.substr(0, k_max_label));
     for (char& c : label)
-        if (c < ' ' || c > '~') c = '_';
+        if ((c >= 0 && c < ' ') || c == 0x7f) c = '_';
     return label;
 }
 
