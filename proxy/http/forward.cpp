@@ -66,10 +66,13 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
     out.reserve(1024);
     out.append(head.method).append(" ").append(head.target).append(" HTTP/1.1\r\n");
     append_field(out, "Host", head.authority);
+    const bool keeps_id =
+        head.fields.count("x-request-id") == 1 && head.fields.value("x-request-id") == request_id;
     append_end_to_end(out, head.fields, [&](std::string_view name) {
         // CGI-like servers read content_length as Content-Length: such a name is a second one for a field
         // that we have checked under its first.
         return same_name(name, "host") || same_name(name, "content-length") || same_name(name, "expect") ||
+               (!keeps_id && same_name(name, "x-request-id")) ||
                (head.max_forwards && same_name(name, "max-forwards")) ||
                name.find('_') != std::string_view::npos;
     });
@@ -85,7 +88,7 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
         append_field(out, "Upgrade", upgrade);
     }
     append_field(out, "Via", head.minor == 0 ? "1.0 noren" : "1.1 noren");
-    if (!head.fields.has("x-request-id")) append_field(out, "x-request-id", request_id);
+    if (!keeps_id) append_field(out, "x-request-id", request_id);
     return out.append("\r\n");
 }
 
