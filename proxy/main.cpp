@@ -16,7 +16,7 @@
 #include "proxy/app.hpp"
 #include "proxy/cli/ctl_command.hpp"
 #include "proxy/cli/observe_command.hpp"
-#include "proxy/tls_files.hpp"
+#include "proxy/host_check.hpp"
 #include "proxy/version.hpp"
 
 namespace {
@@ -38,7 +38,7 @@ void add_override_flags(CLI::App& cli, config::Overrides& flags) {
 /// Every mistake goes to stderr.
 config::Resolved load_and_tell(const config::Sources& sources) {
     config::Resolved resolved = config::load(sources);
-    proxy::check_tls_files(resolved);
+    proxy::check_host(resolved);
     for (const config::Mistake& mistake : resolved.mistakes)
         std::cerr << mistake.to_string() << "\n";
     return resolved;
