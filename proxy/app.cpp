@@ -195,6 +195,7 @@ Drain::Hooks App::drain_hooks() {
 
 void App::apply(const config::Config& config) {
     log_.set_level(level_of(config.log.level));
+    telemetry_.set_models(config.metrics.models, config.metrics.max_models);
     gate_.set_limits(gate_limits(config));
     limit_overridden_ = false;
     tls_.set(config);

@@ -231,8 +231,8 @@ net::Task<Verdict> Exchange::connect() {
             co_return make_failure(Reason::upstream_tls, tls.text);
         if (*outcome != 0) {
             Failure failure = make_failure(Reason::upstream_connect, "the engine cannot be reached");
-            // Nobody listens, and the probe agrees: it is starting or gone, which a client may wait out.
-            if ((*outcome == ECONNREFUSED || *outcome == ENOENT) && !worker_.services().engine_up.load()) {
+            // The probe agrees: it is starting or gone, which a client may wait out.
+            if (!worker_.services().engine_up.load()) {
                 failure.status = 503;
                 failure.retry_after = retry_after(k_engine_start);
             }

@@ -17,7 +17,7 @@
 #include "proxy/app.hpp"
 #include "proxy/cli/ctl_command.hpp"
 #include "proxy/cli/observe_command.hpp"
-#include "proxy/tls_files.hpp"
+#include "proxy/host_check.hpp"
 #include "proxy/version.hpp"
 
 namespace {
@@ -39,7 +39,7 @@ void add_override_flags(CLI::App& cli, config::Overrides& flags) {
 /// Every mistake goes to stderr.
 config::Resolved load_and_tell(const config::Sources& sources) {
     config::Resolved resolved = config::load(sources);
-    proxy::check_tls_files(resolved);
+    proxy::check_host(resolved);
     for (const config::Mistake& mistake : resolved.mistakes)
         std::cerr << mistake.to_string() << "\n";
     return resolved;
@@ -79,7 +79,9 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
 int check(const std::string& file) {
     config::Sources sources;
     sources.flags.config = file;
-    if (!load_and_tell(sources).ok()) return k_config_error;
+    const config::Resolved resolved = load_and_tell(sources);
+    if (!resolved.ok()) return k_config_error;
+    if (!resolved.limit_file.warning.empty()) std::cerr << resolved.limit_file.warning << "\n";
     std::cout << file << ": good\n";
     return 0;
 }

@@ -24,17 +24,19 @@ constexpr int k_backlog = 4096;
     throw boost::system::system_error(error, boost::system::system_category(), what);
 }
 
-/// One bound, listening TCP socket, or -1 with errno.
-int listen_on(const tcp::endpoint& endpoint) {
+/// One bound, listening TCP socket, or -1 with errno. The first is bound for itself, and only then lets
+/// others in: the kernel would let another process's first one in as well, and share its clients out between
+/// the two.
+int listen_on(const tcp::endpoint& endpoint, bool first) {
     const int fd = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -1;
     const int on = 1;
     const int off = 0;
     ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (!first) ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (endpoint.address().is_v6()) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 &&
-        ::listen(fd, k_backlog) == 0)
+        ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0 && ::listen(fd, k_backlog) == 0)
         return fd;
     const int error = errno;
     ::close(fd);
@@ -61,10 +63,10 @@ void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers)
                            address.port);
     if (no_address) cannot(no_address.value());
     for (std::size_t i = 0; i < workers; ++i) {
-        int fd = listen_on(endpoint);
+        int fd = listen_on(endpoint, i == 0);
         if (fd < 0 && any && i == 0 && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)) {
             endpoint.address(asio::ip::address_v4::any());  // a host without IPv6
-            fd = listen_on(endpoint);
+            fd = listen_on(endpoint, true);
         }
         if (fd < 0) cannot(errno);
         descriptors_.emplace_back(fd);

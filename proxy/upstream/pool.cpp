@@ -50,6 +50,11 @@ void Pool::keep(net::Socket socket) {
     if (!reaping_) reap_later();
 }
 
+void Pool::set_idle_timeout(Duration timeout) {
+    idle_timeout_ = timeout;
+    reap();
+}
+
 void Pool::reap_later() {
     reaping_ = true;
     timer_.set(idle_.front().since + idle_timeout_);

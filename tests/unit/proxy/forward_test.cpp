@@ -140,6 +140,20 @@ TEST_CASE("names with an underscore do not reach the engine") {
     CHECK(take_apart(head).values("x-y") == std::vector<std::string>{"2"});
 }
 
+TEST_CASE("the engine is told the id that the log has, and no other") {
+    const auto ids = [](const std::string& fields) {
+        return take_apart(to_engine("GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n"))
+            .values("x-request-id");
+    };
+    const std::vector<std::string> own = {"id-1"};
+    CHECK(ids("") == own);
+    CHECK(ids("X-Request-Id: id-1\r\n") == own);
+    CHECK(ids("X-Request-Id:\r\n") == own);
+    CHECK(ids("X-Request-Id: " + std::string(200, 'x') + "\r\n") == own);
+    CHECK(ids("X-Request-Id: caf\xc3\xa9\r\n") == own);
+    CHECK(ids("X-Request-Id: id-1\r\nx-request-id: id-2\r\n") == own);
+}
+
 TEST_CASE("Expect goes on only where a 100 can be asked for and told") {
     const auto expect_of = [](const std::string& text) {
         return take_apart(to_engine(text)).values("expect");

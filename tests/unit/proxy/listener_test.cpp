@@ -5,9 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <barrier>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -90,6 +94,42 @@ TEST_CASE("each worker has a socket of its own on the same port") {
         REQUIRE(::getsockname(listening.number(), here.data(), &size) == 0);
         CHECK(here == loopback(listeners.port()));
     }
+}
+
+// SO_REUSEPORT, which workers need among themselves, would let a second noren in as well: the kernel would
+// share the clients out between the two.
+TEST_CASE("a second set on the same address is refused, also when both begin at the same moment") {
+    const ListenerSet first(tcp("127.0.0.1"), 2);
+    for (const char* host : {"127.0.0.1", "0.0.0.0", ""}) {
+        INFO(host);
+        CHECK_THROWS_WITH(ListenerSet(tcp(host, first.port()), 2),
+                          Catch::Matchers::Contains("cannot listen on ") &&
+                              Catch::Matchers::Contains("Address already in use"));
+    }
+    int opened = 0;
+    for (int round = 0; round < 200; ++round) {
+        std::uint16_t port = 0;
+        {
+            const ListenerSet somewhere(tcp("127.0.0.1"), 1);
+            port = somewhere.port();
+        }
+        std::barrier together(2);
+        std::array<std::unique_ptr<ListenerSet>, 2> sets;
+        const auto open = [&](std::size_t which) {
+            together.arrive_and_wait();
+            try {
+                sets[which] = std::make_unique<ListenerSet>(tcp("127.0.0.1", port), 4);
+            } catch (const boost::system::system_error&) {  // the other was first
+            }
+            together.arrive_and_wait();  // none is closed before both have tried
+        };
+        std::thread other(open, 1);
+        open(0);
+        other.join();
+        REQUIRE_FALSE((sets[0] && sets[1]));
+        opened += sets[0] || sets[1];
+    }
+    CHECK(opened > 100);  // now and then somebody else may have taken the port
 }
 
 TEST_CASE("every interface means IPv4 clients too") {
