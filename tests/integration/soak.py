@@ -241,7 +241,7 @@ class TlsSoaked(Soaked):
                        f"control: {{socket: {self.path('front.sock')}}}\nlog: {{access: off}}\n"
                        "admission: {max_concurrency: 0}\ndownstream: {stall_timeout: 3s}\ndrain: {lame_duck: 0}\n"
                        f"upstream: {{url: 'https://127.0.0.1:{self.port}', tls: {{ca: {self.path('ca.crt')}}}, "
-                       "health_interval: 500ms}\n")
+                       "health_interval: 0}\n")  # its probes would be requests of the other
         self.start([os.path.join(self.bin, "noren"), "--config", front], self.client_port)
         self.front = self.processes[-1]
         super().start_noren()
