@@ -97,10 +97,8 @@ SocketFile::SocketFile(std::string path, unsigned mode, int backlog, const std::
         ::bind(bound.number(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0)
         fail(errno, cannot);
     listening_ = std::move(bound);
-    struct stat found{};
-    if (::lstat(path_.c_str(), &found) != 0) fail(errno, cannot);
-    device_ = found.st_dev;
-    inode_ = found.st_ino;
+    file_ = Descriptor(::open(path_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!file_.is_open()) fail(errno, cannot);
     // The umask belongs to all threads and stays as it is, so what it took is given back.
     int error = 0;
     if (::chmod(path_.c_str(), mode) != 0 || ::listen(listening_.number(), backlog) != 0) {
@@ -114,8 +112,9 @@ SocketFile::SocketFile(std::string path, unsigned mode, int backlog, const std::
 }
 
 bool SocketFile::is_ours() const {
-    struct stat found{};
-    return ::lstat(path_.c_str(), &found) == 0 && found.st_dev == device_ && found.st_ino == inode_;
+    struct stat ours{}, there{};
+    return ::fstat(file_.number(), &ours) == 0 && ::lstat(path_.c_str(), &there) == 0 &&
+           ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
 }
 
 void SocketFile::remove() {

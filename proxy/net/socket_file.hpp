@@ -1,8 +1,6 @@
 #pragma once
 // The file of a listening Unix socket: what may be removed to make room for it, and when it goes again.
 
-#include <sys/types.h>
-
 #include <string>
 #include <utility>
 
@@ -33,8 +31,7 @@ class SocketFile {
 
     const std::string path_;
     Descriptor listening_;
-    dev_t device_ = 0;
-    ino_t inode_ = 0;
+    Descriptor file_;  ///< while it is open, no other file can get the inode's number
 };
 
 }  // namespace noren::proxy::net
