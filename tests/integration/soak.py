@@ -277,8 +277,9 @@ class Round:
 
     def run(self, minutes):
         over = threading.Event()
-        threads = [threading.Thread(target=load, args=(self.stack, self.totals, over, self.seed * 10 + n)) for n in range(2)]
-        threads += [threading.Thread(target=side.run, args=(over,)) for side in (self.rude, self.reloads)]
+        threads = [threading.Thread(target=load, args=(self.stack, self.totals, over, self.seed * 10 + n), daemon=True)
+                   for n in range(2)]
+        threads += [threading.Thread(target=side.run, args=(over,), daemon=True) for side in (self.rude, self.reloads)]
         for thread in threads:
             thread.start()
         end = time.monotonic() + minutes * 60
@@ -341,6 +342,12 @@ def main():
     return 0 if all(RESULTS) else 1
 
 
+def failed(args):
+    """Of a thread that was to go on to the end: the main thread ends everything in an orderly way."""
+    print("FAIL", args.exc_value, file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 if __name__ == "__main__":
-    threading.excepthook = lambda args: (print("FAIL", args.exc_value, file=sys.stderr), os._exit(1))
+    threading.excepthook = failed
     sys.exit(main())
