@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/system/system_error.hpp>
 
 namespace noren::proxy::net {
@@ -80,19 +79,10 @@ void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers)
 }
 
 void ListenerSet::open_unix(const std::string& path, std::size_t workers, unsigned mode) {
-    const std::string cannot = "cannot listen on unix:" + path;
-    if (const auto why = make_room_for_socket(path); !why.empty())
-        fail(EADDRINUSE, cannot + ": " + std::string(why));
-    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) fail(errno, cannot);
-    descriptors_.emplace_back(fd);
-    const asio::local::stream_protocol::endpoint endpoint(path);
-    if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) fail(errno, cannot);
-    unix_file_.emplace(path);
-    // bind() leaves the file with what the umask allows; nobody can connect before listen().
-    if (::chmod(path.c_str(), mode) != 0 || ::listen(fd, k_backlog) != 0) fail(errno, cannot);
+    unix_file_.emplace(path, mode, k_backlog, "cannot listen on unix:" + path);
+    descriptors_.push_back(unix_file_->take());
     for (std::size_t i = 1; i < workers; ++i)
-        descriptors_.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+        descriptors_.emplace_back(::fcntl(descriptors_.front().number(), F_DUPFD_CLOEXEC, 0));
     name_ = "unix:" + path;
 }
 
