@@ -8,11 +8,12 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import socket
+import tempfile
 
 from behaviour import behaviour, same, within
 from clients.apis import OpenAI
-from clients.client import Background
 from clients.openai_python import OpenAIPython
 from engines import LlamaCpp, Simulator, occupied
 from matrix import BEHAVIOURS, Trial
@@ -36,11 +37,14 @@ class Nginx(Balancer):
     name = "nginx"
     at_drain = "noren's own 503"
 
-    def __init__(self, folder, noren):
+    def __init__(self, folder, noren, **changed):
+        """changed: directives with other values than in nginx.conf."""
         self.port = free_port()
-        prefix = folder / f"nginx-{noren.name}.d"
-        prefix.mkdir()
+        prefix = pathlib.Path(tempfile.mkdtemp(prefix="nginx-", dir=folder))
         text = (HERE / "nginx.conf").read_text().replace("@NOREN@", str(noren.listen)).replace("@LISTEN@", str(self.port))
+        for directive, value in changed.items():
+            text, found = re.subn(rf"\b{directive} [^;]*;", f"{directive} {value};", text)
+            assert found == 1, f"{directive} is not in nginx.conf"
         (prefix / "nginx.conf").write_text(text)
         super().__init__(folder, noren, ["nginx", "-p", str(prefix), "-e", "stderr", "-c", str(prefix / "nginx.conf"),
                                          "-g", "daemon off; master_process off;"])
@@ -83,7 +87,7 @@ class Request:
     """One streamed chat through a balancer, or straight to an address; read as the test says."""
 
     def __init__(self, url, request_id, max_tokens=24, **fields):
-        self.connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
+        self.connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)
         body = {"model": "sim-7b", "stream": True, "max_tokens": max_tokens, "messages": [{"role": "user", "content": "Hello"}]}
         self.connection.request("POST", OpenAI.path, json.dumps(body), {
             "content-type": "application/json", "x-request-id": request_id,

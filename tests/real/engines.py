@@ -86,12 +86,12 @@ class Simulator(Engine):
     stream_tokens = 24
     cannot = {"tool call": "noren-sim calls no tools"}
 
-    def __init__(self, folder, program, name="simulator"):
+    def __init__(self, folder, program, name="simulator", *options):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         # A time of its own making: the same request gets the same bytes again.
         super().__init__(name, [str(program), "--listen", f"127.0.0.1:{self.port}", "--ttft", "0.05", "--tps", "25",
-                                "--gap", "fixed", "--created", "1700000000"], folder)
+                                "--gap", "fixed", "--created", "1700000000", *options], folder)
 
     def busy(self):
         return json.loads(get(self.url + "/sim/state"))["active"]

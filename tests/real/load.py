@@ -2,12 +2,14 @@
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 
 from behaviour import Skip, behaviour, same, within
 
 PROGRAM = pathlib.Path(sys.prefix).parent / "aiperf" / "bin" / "aiperf"
+NO_HUB = "http://127.0.0.1:9"  # offline by its own word, it would not take a tokenizer from a folder
 REQUESTS, CLIENTS, TOKENS = 12, 4, 12
 
 
@@ -26,7 +28,7 @@ def aiperf(stack):
                "--extra-inputs", "ignore_eos:true", "--extra-inputs", "temperature:0", "--output-artifact-dir", str(artifacts),
                "--ui", "none", "--no-gpu-telemetry", "--no-server-metrics"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=400,
-                          env={**os.environ, "HF_HUB_OFFLINE": "1", "AIPERF_SERVICE_CPU": "1"}, check=False)
+                          env={**os.environ, "HF_ENDPOINT": NO_HUB}, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr)[-800:]
     report = json.loads((artifacts / "profile_export_aiperf.json").read_text())
     after = stack.noren.metrics()
@@ -34,7 +36,8 @@ def aiperf(stack):
     same("answered", (int(report["request_count"]["avg"]), [line["outcome"] for line in lines]), (REQUESTS, ["ok"] * REQUESTS))
     tokens = after.total("noren_output_tokens_total") - before.total("noren_output_tokens_total")
     same("output tokens", tokens, REQUESTS * TOKENS)
-    same("most at once in the engine", stack.noren.admission["max_concurrency"], 1)
-    ours = sorted(line["ttft_ms"] for line in lines)
-    within("TTFT p50: noren's is within aiperf's", 0, ours[REQUESTS // 2 - 1], report["time_to_first_token"]["p50"])
-    return f"{tokens:.0f} tokens, TTFT p50: noren {ours[REQUESTS // 2]:.0f}, aiperf {report['time_to_first_token']['p50']:.0f} ms"
+    waited = sum(line["queue_ms"] > 1 for line in lines)
+    within("of them waited in noren", REQUESTS - CLIENTS, waited, REQUESTS)
+    ours, theirs = statistics.median(line["ttft_ms"] for line in lines), report["time_to_first_token"]["p50"]
+    within("median TTFT: noren's within aiperf's, by no more than a busy machine's delay", theirs - 500, ours, theirs)
+    return f"{tokens:.0f} tokens, {waited} waited, median TTFT: noren {ours:.0f} ms, aiperf {theirs:.0f} ms"

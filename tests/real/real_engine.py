@@ -20,6 +20,7 @@ import matrix  # noqa: F401
 import curl_ways  # noqa: F401
 import balancers  # noqa: F401
 import load  # noqa: F401
+import broken  # noqa: F401
 import last  # noqa: F401
 from behaviour import ALL, Skip
 from engines import LlamaCpp, Simulator, Site, Vllm
@@ -44,9 +45,13 @@ class Stack:
 
     def running(self, engine_class):
         if engine_class not in self.engines:
-            arguments = {LlamaCpp: (self.model,), Simulator: (self.program.with_name("noren-sim"),), Vllm: ()}
+            arguments = {LlamaCpp: (self.model,), Simulator: (self.simulator,), Vllm: ()}
             self.engines[engine_class] = self.keep(engine_class(self.folder, *arguments[engine_class])).ready()
         return self.engines[engine_class]
+
+    @property
+    def simulator(self):
+        return self.program.with_name("noren-sim")
 
     @property
     def model(self):

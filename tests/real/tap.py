@@ -42,9 +42,12 @@ class Tap:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 self.note(data)
-                sink.sendall(data)
+                self.give(sink, data)
         with contextlib.suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
+
+    def give(self, sink, data):
+        sink.sendall(data)
 
     def note(self, data):
         answer, after = ANSWER.match(data), RETRY_AFTER.search(data)
@@ -61,3 +64,18 @@ class Tap:
                 back = next((at for at, later, _ in self.heads[i + 1:] if later == "request"), None)
                 found.append((kind, told, back and back - when))
         return found
+
+
+class HoldingTap(Tap):
+    """For tests that must fail: keeps an answer back until its last chunk is there."""
+
+    def __init__(self, url):
+        super().__init__(url)
+        self.kept = {}
+
+    def give(self, sink, data):
+        whole = self.kept.pop(sink, b"") + data
+        if whole.startswith(b"HTTP/1.1 200") and b"chunked" in whole.lower() and not whole.endswith(b"0\r\n\r\n"):
+            self.kept[sink] = whole
+        else:
+            sink.sendall(whole)

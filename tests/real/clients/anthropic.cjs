@@ -9,7 +9,7 @@ const calls = (content) => content.filter((block) => block.type === "tool_use")
 
 async function main() {
   const client = new Anthropic({
-    baseURL: ask.url, apiKey: "none", maxRetries: ask.retries, timeout: 60_000,
+    baseURL: ask.url, apiKey: "none", maxRetries: ask.retries, timeout: ask.timeout * 1000,
     defaultHeaders: { "x-request-id": ask.request_id },
   });
   if (!ask.stream) {

@@ -5,8 +5,8 @@ from clients.apis import Anthropic
 from clients.client import Client, Refused, Seen
 
 
-def anthropic_client(url, request_id, max_retries=0):
-    return anthropic.Anthropic(base_url=url, api_key="none", timeout=60, max_retries=max_retries,
+def anthropic_client(url, request_id, max_retries=0, timeout=60):
+    return anthropic.Anthropic(base_url=url, api_key="none", timeout=timeout, max_retries=max_retries,
                                default_headers={"x-request-id": request_id})
 
 
@@ -17,7 +17,7 @@ class AnthropicPython(Client):
     error_types = {429: "rate_limit_error", 503: "overloaded_error"}
 
     def ask(self, ask, on_event=lambda: None, on_left=lambda: None):
-        client = anthropic_client(ask.url, ask.request_id, ask.retries)
+        client = anthropic_client(ask.url, ask.request_id, ask.retries, ask.timeout)
         fields, beside = Anthropic.body(ask)
         seen = Seen()
         try:

@@ -18,6 +18,7 @@ class Ask:
     tools: bool = False
     malformed: bool = False  # a message of the wrong type: the engine says 400
     retries: int = 0  # of the client's own
+    timeout: float = 60.0  # seconds, of the client's own
     leave_after: int | None = None  # pieces of text of a stream, then the client leaves in its own way
 
 

@@ -6,8 +6,6 @@ import subprocess
 from clients.apis import OpenAI
 from clients.client import Client, Refused, Seen
 
-MAX_TIME = "60"
-
 
 def curl(*words, **popen):
     """A curl process that reads no configuration of its own; stdout and stderr are pipes."""
@@ -24,7 +22,7 @@ class Curl(Client):
 
     def ask(self, ask, on_event=lambda: None, on_left=lambda: None):
         fields, beside = OpenAI.body(ask)
-        words = ["--no-buffer", "--max-time", MAX_TIME, "--fail" if ask.retries else "--fail-with-body",
+        words = ["--no-buffer", "--max-time", str(ask.timeout), "--fail" if ask.retries else "--fail-with-body",
                  "--dump-header", "/dev/stderr",
                  "--retry", str(ask.retries), "-H", "content-type: application/json", "-H", f"x-request-id: {ask.request_id}",
                  "--data-binary", json.dumps({**fields, **beside}), ask.url + OpenAI.path]

@@ -15,7 +15,7 @@ class OllamaPython(Client):
 
     def ask(self, ask, on_event=lambda: None, on_left=lambda: None):
         seen = Seen()
-        client = ollama.Client(host=ask.url, headers={"x-request-id": ask.request_id}, timeout=60)
+        client = ollama.Client(host=ask.url, headers={"x-request-id": ask.request_id}, timeout=ask.timeout)
         fields, _ = Ollama.body(ask)
         try:
             answer = client.chat(**fields)

@@ -4,7 +4,7 @@ const { ask, say, refused, left } = require("./say.cjs");
 
 async function main() {
   const client = new OpenAI({
-    baseURL: ask.url + "/v1", apiKey: "none", maxRetries: ask.retries, timeout: 60_000,
+    baseURL: ask.url + "/v1", apiKey: "none", maxRetries: ask.retries, timeout: ask.timeout * 1000,
     defaultHeaders: { "x-request-id": ask.request_id },
   });
   const answer = await client.chat.completions.create(ask.body);

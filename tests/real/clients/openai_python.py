@@ -10,8 +10,8 @@ from clients.client import Client, Refused, Seen, arguments_of
 MODEL = "gemma-3-270m"
 
 
-def openai_client(url, request_id="direct", max_retries=0, **options):
-    return openai.OpenAI(base_url=url + "/v1", api_key="none", timeout=60, max_retries=max_retries,
+def openai_client(url, request_id="direct", max_retries=0, timeout=60, **options):
+    return openai.OpenAI(base_url=url + "/v1", api_key="none", timeout=timeout, max_retries=max_retries,
                          default_headers={"x-request-id": request_id}, **options)
 
 
@@ -28,7 +28,7 @@ class OpenAIPython(Client):
     error_types = {429: "rate_limit_error", 503: "server_error"}
 
     def ask(self, ask, on_event=lambda: None, on_left=lambda: None):
-        client = openai_client(ask.url, ask.request_id, ask.retries)
+        client = openai_client(ask.url, ask.request_id, ask.retries, ask.timeout)
         fields, beside = OpenAI.body(ask)
         seen = Seen()
         try:
