@@ -5,7 +5,10 @@ set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
 preset=${1:-release}
-bash deploy/install-packages.sh test || { echo "cannot install the packages"; exit 1; }
+# All of them now, so that nothing stops to install in the middle.
+sets=(test)
+[ "$preset" != release ] || sets+=(demo fuzz)
+bash deploy/install-packages.sh "${sets[@]}" || { echo "cannot install the packages"; exit 1; }
 cmake --preset "$preset" >/dev/null 2>build-configure.log || { cat build-configure.log; rm -f build-configure.log; exit 1; }
 rm -f build-configure.log
 cmake --build --preset "$preset" || exit 1
@@ -31,8 +34,8 @@ if [ "$preset" = release ]; then
     run http-conformance bash tests/conformance/run.sh
     run http-runner python3 tests/conformance/selftest.py "$bin/noren"
     run fuzz-smoke bash tests/fuzz.sh 13
-    run quickstart bash deploy/quickstart.sh --once --short
+    run quickstart python3 tests/integration/quickstart.py
     figures=SKIPPED run deploy bash tests/deploy.sh "$bin"
-    run podsim bash tests/podsim.sh "$bin"
+    figures=SKIPPED run podsim bash tests/podsim.sh "$bin"
 fi
 totals
