@@ -34,8 +34,10 @@ int listen_on(const tcp::endpoint& endpoint, bool first) {
     ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (!first) ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (endpoint.address().is_v6()) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    // The first one admits others only once it listens: until then another set may have bound as well, and
+    // its listen() has to fail.
     if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 &&
-        ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0 && ::listen(fd, k_backlog) == 0)
+        ::listen(fd, k_backlog) == 0 && ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0)
         return fd;
     const int error = errno;
     ::close(fd);

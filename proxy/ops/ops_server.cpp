@@ -259,11 +259,9 @@ asio::awaitable<bool> OpsServer::State::serve_one(Clients::iterator client, beas
     if (!page) page = co_await page_for(client, parser.get());
     if (!page) co_return false;
     // A body is never wanted and so never read: after it the connection cannot be used again. Nor after what
-    // was no request: who knows where the next one would begin. Nor when the next one is here before this
-    // one's answer: a scrape costs milliseconds, and no scraper or probe asks so.
-    const bool pipelined = buffer.size() > 0;
-    const bool keep_alive = page->status != 400 && !error && parser.is_done() && parser.get().keep_alive() &&
-                            !pipelined && !stopping;
+    // was no request: who knows where the next one would begin.
+    const bool keep_alive =
+        page->status != 400 && !error && parser.is_done() && parser.get().keep_alive() && !stopping;
     const bool head_only = !error && parser.get().method() == beast_http::verb::head;
     Response response = to_response(std::move(*page), error ? 11 : parser.get().version(), keep_alive);
     client->stream.expires_after(limits.idle);

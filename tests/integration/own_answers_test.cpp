@@ -138,7 +138,7 @@ TEST_CASE("one request id: for the engine, for the log and for the client") {
 }
 
 TEST_CASE("an engine that is not up is a 503, in whatever way it cannot be reached") {
-    Listener deaf;
+    Listener deaf(0);
     deaf.fill_backlog();
     for (const std::string& url : {deaf.url(), std::string("http://no-such-host.invalid:8000"),
                                    std::string("unix:/tmp/no-such-engine.sock")}) {
@@ -158,24 +158,20 @@ TEST_CASE("an engine that is not up is a 503, in whatever way it cannot be reach
 }
 
 TEST_CASE("an engine that counts as up and cannot be reached is a 502") {
-    std::string url;
-    {
-        const Listener gone;
-        url = gone.url();
-    }
-    NorenUnderTest noren(url);  // no probing
+    const test::ClosedPort gone;
+    const std::string url = gone.url();
+    NorenUnderTest noren(url);  // no probing: it counts as up
+    REQUIRE(noren.reaches("noren_upstream_up", 1));
     const std::string answer =
         answer_to(noren, test::post_request("/v1/chat/completions", "{}", "Connection: close\r\n"));
+    INFO(answer);
     CHECK(answer.starts_with("HTTP/1.1 502 "));
     CHECK(field_of(answer, "Retry-After").empty());
 }
 
 TEST_CASE("clients of an engine that is not up are not all told to come back at once") {
-    std::string url;
-    {
-        const Listener gone;
-        url = gone.url();
-    }
+    const test::ClosedPort gone;
+    const std::string url = gone.url();
     NorenUnderTest noren(
         url, [](auto& config) { config.upstream.health_interval = std::chrono::milliseconds(20); });
     REQUIRE(noren.reaches("noren_upstream_up", 0));
