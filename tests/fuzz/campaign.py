@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""campaign.py BIN_DIR WORK_DIR [--seconds S | --cpu-minutes M] [--jobs N] [--idle] [TARGET...]: runs the fuzz targets in BIN_DIR
+"""campaign.py BIN_DIR WORK_DIR [--seconds S | --cpu-minutes M [--resume]] [--jobs N] [--idle] [TARGET...]: runs the fuzz targets in BIN_DIR
 (all if none is named), each from WORK_DIR/corpus/TARGET and with its log in WORK_DIR/TARGET.log. Prints what each did as it
 ends and the totals. A finding stops its target and stays as WORK_DIR/TARGET-crash-..., -timeout-... or the like.
 
---cpu-minutes counts the user time of the fuzzing process, whatever else the machine does meanwhile; --idle lets it have only
-what nobody else wants."""
+--cpu-minutes counts the user time of the fuzzing process, whatever else the machine does meanwhile; --resume counts on from
+where the logs of a campaign end that was broken off; --idle lets it have only what nobody else wants."""
 import argparse
 import concurrent.futures
 import os
@@ -52,9 +52,18 @@ class Target:
         self.cpu += usage.ru_utime
         self.clean = process.returncode == 0
 
-    def run(self, seconds, cpu_seconds):
+    def resume(self):
+        """Where the log says that the rounds so far have come to."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        if sums := re.findall(r"^campaign: ([0-9]+) of [0-9]+ CPU-seconds, ([0-9]+) runs$", text, re.M):
+            self.cpu, self.runs = float(sums[-1][0]), int(sums[-1][1])
+
+    def run(self, seconds, cpu_seconds, resume):
         """For so many seconds, or until so many seconds of user time are used, or until something is found."""
-        self.log.write_text("")
+        if resume:
+            self.resume()
+        if self.cpu == 0:
+            self.log.write_text("")
         if not cpu_seconds:
             self.round(seconds)
             return self
@@ -75,6 +84,7 @@ def main():
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--seconds", type=int, default=15)
     parser.add_argument("--cpu-minutes", type=float, default=0)
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--idle", action="store_true")
     options = parser.parse_intermixed_args()
@@ -86,8 +96,8 @@ def main():
         sys.exit(f"no such target: {' '.join(missing) or options.bin}")
     begin, targets = time.monotonic(), []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        jobs = [pool.submit(Target(program, options.work, options.idle).run, options.seconds, options.cpu_minutes * 60)
-                for program in programs]
+        jobs = [pool.submit(Target(program, options.work, options.idle).run, options.seconds, options.cpu_minutes * 60,
+                            options.resume) for program in programs]
         for job in concurrent.futures.as_completed(jobs):
             target = job.result()
             targets.append(target)
