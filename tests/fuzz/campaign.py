@@ -19,6 +19,7 @@ SHORTEST_ROUND = 30
 # Memory without bound or a loop without end is a finding too. libFuzzer measures a unit by the wall clock, and an idle
 # process may wait for its turn for long.
 TIMEOUT, TIMEOUT_IDLE, MEMORY_MIB = 10, 300, 1024
+FINDINGS = ("crash", "timeout", "oom", "leak")  # as libFuzzer names the inputs that it keeps
 TESTS = pathlib.Path(__file__).resolve().parent
 
 
@@ -27,7 +28,7 @@ class Target:
 
     def __init__(self, program, work, idle):
         self.name = program.name.removeprefix("fuzz-")
-        self.program, self.idle = program, idle
+        self.program, self.work, self.idle = program, work, idle
         self.corpus, self.log = work / "corpus" / self.name, work / f"{self.name}.log"
         self.corpus.mkdir(parents=True, exist_ok=True)
         self.options = [f"-artifact_prefix={work}/{self.name}-", f"-timeout={TIMEOUT_IDLE if idle else TIMEOUT}",
@@ -57,6 +58,7 @@ class Target:
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         if sums := re.findall(r"^campaign: ([0-9]+) of [0-9]+ CPU-seconds, ([0-9]+) runs$", text, re.M):
             self.cpu, self.runs = float(sums[-1][0]), int(sums[-1][1])
+        self.clean = not any(list(self.work.glob(f"{self.name}-{kind}-*")) for kind in FINDINGS)
 
     def run(self, seconds, cpu_seconds, resume):
         """For so many seconds, or until so many seconds of user time are used, or until something is found."""
