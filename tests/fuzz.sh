@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # fuzz.sh [SECONDS]: builds the fuzz targets (clang) and runs each for so long (default 15), from the seeds that the tests
 # have anyway. What a run finds beyond them stays in build/fuzz/corpus and is its start the next time. Ends with the totals.
-#   fuzz.sh --cpu-minutes M [--jobs N] [--idle] [TARGET...]
+#   fuzz.sh --cpu-minutes M [--resume] [--jobs N] [--idle] [TARGET...]
 #       each for M minutes of user time, which a busy machine makes longer and not less: 30 before a release. N at once;
-#       --idle: with nothing but the time that nobody else wants. Logs and findings are in build/fuzz.
+#       --resume: goes on with a campaign that was broken off; --idle: with nothing but the time that nobody else wants. Logs
+#       and findings are in build/fuzz.
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""campaign.py BIN_DIR WORK_DIR [--seconds S | --cpu-minutes M] [--jobs N] [--idle] [TARGET...]: runs the fuzz targets in BIN_DIR
+"""campaign.py BIN_DIR WORK_DIR [--seconds S | --cpu-minutes M [--resume]] [--jobs N] [--idle] [TARGET...]: runs the fuzz targets in BIN_DIR
 (all if none is named), each from WORK_DIR/corpus/TARGET and with its log in WORK_DIR/TARGET.log. Prints what each did as it
 ends and the totals. A finding stops its target and stays as WORK_DIR/TARGET-crash-..., -timeout-... or the like.
 
---cpu-minutes counts the user time of the fuzzing process, whatever else the machine does meanwhile; --idle lets it have only
-what nobody else wants."""
+--cpu-minutes counts the user time of the fuzzing process, whatever else the machine does meanwhile; --resume counts on from
+where the logs of a campaign end that was broken off; --idle lets it have only what nobody else wants."""
 import argparse
 import concurrent.futures
 import os
@@ -19,6 +19,7 @@ SHORTEST_ROUND = 30
 # Memory without bound or a loop without end is a finding too. libFuzzer measures a unit by the wall clock, and an idle
 # process may wait for its turn for long.
 TIMEOUT, TIMEOUT_IDLE, MEMORY_MIB = 10, 300, 1024
+FINDINGS = ("crash", "timeout", "oom", "leak")  # as libFuzzer names the inputs that it keeps
 TESTS = pathlib.Path(__file__).resolve().parent
 
 
@@ -27,7 +28,7 @@ class Target:
 
     def __init__(self, program, work, idle):
         self.name = program.name.removeprefix("fuzz-")
-        self.program, self.idle = program, idle
+        self.program, self.work, self.idle = program, work, idle
         self.corpus, self.log = work / "corpus" / self.name, work / f"{self.name}.log"
         self.corpus.mkdir(parents=True, exist_ok=True)
         self.options = [f"-artifact_prefix={work}/{self.name}-", f"-timeout={TIMEOUT_IDLE if idle else TIMEOUT}",
@@ -52,9 +53,19 @@ class Target:
         self.cpu += usage.ru_utime
         self.clean = process.returncode == 0
 
-    def run(self, seconds, cpu_seconds):
+    def resume(self):
+        """Where the log says that the rounds so far have come to."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        if sums := re.findall(r"^campaign: ([0-9]+) of [0-9]+ CPU-seconds, ([0-9]+) runs$", text, re.M):
+            self.cpu, self.runs = float(sums[-1][0]), int(sums[-1][1])
+        self.clean = not any(list(self.work.glob(f"{self.name}-{kind}-*")) for kind in FINDINGS)
+
+    def run(self, seconds, cpu_seconds, resume):
         """For so many seconds, or until so many seconds of user time are used, or until something is found."""
-        self.log.write_text("")
+        if resume:
+            self.resume()
+        if self.cpu == 0:
+            self.log.write_text("")
         if not cpu_seconds:
             self.round(seconds)
             return self
@@ -75,6 +86,7 @@ def main():
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--seconds", type=int, default=15)
     parser.add_argument("--cpu-minutes", type=float, default=0)
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--idle", action="store_true")
     options = parser.parse_intermixed_args()
@@ -86,8 +98,8 @@ def main():
         sys.exit(f"no such target: {' '.join(missing) or options.bin}")
     begin, targets = time.monotonic(), []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        jobs = [pool.submit(Target(program, options.work, options.idle).run, options.seconds, options.cpu_minutes * 60)
-                for program in programs]
+        jobs = [pool.submit(Target(program, options.work, options.idle).run, options.seconds, options.cpu_minutes * 60,
+                            options.resume) for program in programs]
         for job in concurrent.futures.as_completed(jobs):
             target = job.result()
             targets.append(target)
