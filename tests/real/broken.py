@@ -45,7 +45,8 @@ def faulty(stack, fault):
 @behaviour("broken", "a proxy that holds streams back: streamed fails", "noren-sim")
 def holds_back_from_an_sdk(stack):
     with HoldingTap(stack.site(Simulator).noren.url) as tap:
-        return must_fail("running in the engine at the first event|held back", BEHAVIOURS["streamed"], openai_at(stack, url=tap.url))
+        return must_fail("running in the engine at the first event|held back", BEHAVIOURS["streamed"],
+                         openai_at(stack, url=tap.url))
 
 
 @behaviour("broken", "nginx that keeps a client's leaving to itself: a client that leaves fails", "noren-sim")

@@ -115,8 +115,9 @@ class Vllm(Engine):
         self.url = f"http://127.0.0.1:{port}"
         model = folder / "tiny"
         subprocess.run([self.program.with_name("python"), str(HERE / "vllm_model.py"), str(model)], check=True)
-        environment = {**os.environ, **ONE_THREAD, "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_HOST_IP": "127.0.0.1",
-                       "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        environment = {**os.environ, **ONE_THREAD, "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
+                       "VLLM_HOST_IP": "127.0.0.1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1",
+                       "CUDA_VISIBLE_DEVICES": ""}
         super().__init__("vllm", [str(self.program), "serve", str(model), "--served-model-name", self.model, "--load-format",
                                   "dummy", "--enforce-eager", "--max-model-len", "8192", "--max-num-seqs", "4",
                                   "--host", "127.0.0.1", "--port", str(port)], folder, env=environment)

@@ -6,43 +6,33 @@ import openai
 
 from behaviour import behaviour, same, same_tokens, within
 from clients.apis import USAGE
-from clients.client import PROMPT
+from clients.client import PROMPT, Background
 from clients.openai_python import chat, openai_client, streamed_chat
 from engines import occupied
 from stack import wait_for
 
 
-class StreamInBackground(threading.Thread):
-    """A streamed chat on a thread of its own; result() gives what it saw or raises what it raised."""
+class StreamInBackground(Background):
+    """A streamed chat on a thread of its own, and when it began and ended."""
 
-    def __init__(self, stack, content, max_tokens, **client_options):
-        super().__init__(daemon=True)
+    def __init__(self, stack, content, max_tokens):
         self.request_id = stack.fresh_id()
         self.started = threading.Event()
-        self.seen = self.error = None
         self.begin, self.finish = time.perf_counter(), None
-        self.request = lambda: streamed_chat(
-            openai_client(stack.noren.url, self.request_id, **client_options), content, max_tokens,
-            on_event=lambda seen: self.started.set(), stream_options=USAGE)
-        self.start()
+        client = openai_client(stack.noren.url, self.request_id)
 
-    def run(self):
-        try:
-            self.seen = self.request()
-        except Exception as error:
-            self.error = error
-        self.finish = time.perf_counter()
+        def chat_to_its_end():
+            try:
+                return streamed_chat(client, content, max_tokens, on_event=lambda seen: self.started.set(),
+                                     stream_options=USAGE)
+            finally:
+                self.finish = time.perf_counter()
+
+        super().__init__(chat_to_its_end)
 
     def streaming(self):
         assert self.started.wait(30), f"no first token: {self.error}"
         return self
-
-    def result(self):
-        self.join(60)
-        assert not self.is_alive(), "the stream does not end"
-        if self.error:
-            raise self.error
-        return self.seen
 
 
 @behaviour("openai (Python)", "two clients at once with cap 1: the second waits, the engine sees one")

@@ -125,7 +125,7 @@ def retried(trial, status):
         ask = trial.asking(url=tap.url, retries=4, max_tokens=4)
         with occupied(trial.site, seconds=3):
             call = Background(lambda: trial.client.ask(ask))
-            wait_for("the first try is refused", lambda: trial.noren.tries(ask.request_id))
+            wait_for("the first try is refused", lambda: trial.noren.tries(ask.request_id), 60)
         seen = call.result()
     same("refused in the end", seen.refused, None)
     assert seen.text, "no text"
