@@ -29,8 +29,8 @@ Failure from_head_error(const http::HeadError& error) {
 
 }  // namespace
 
-Connection::Connection(Worker& worker, net::Descriptor client)
-    : worker_(worker), down_(worker.loop(), std::move(client)) {
+Connection::Connection(Worker& worker, net::Descriptor client, admission::ConnectionQuota::Place place)
+    : worker_(worker), place_(std::move(place)), down_(worker.loop(), std::move(client)) {
     if (const auto& tls = worker_.settings()->tls.downstream) down_.socket.start_tls(*tls);
     worker_.joined(*this);
 }

@@ -18,6 +18,7 @@
 #include "proxy/net/task.hpp"
 #include "proxy/relay/answer_body.hpp"
 #include "proxy/relay/request_body.hpp"
+#include "proxy/upload_pace.hpp"
 #include "proxy/upstream/pool.hpp"
 #include "proxy/worker.hpp"
 
@@ -77,6 +78,7 @@ class Exchange final : private relay::PayloadSink {
     bool may_retry(bool orderly) const;
 
     Verdict watch_client();
+    bool client_owes_body() const;
     Due next_due() const;
     Verdict expired(const Due& due) const;
     Failure refused(Reason reason, std::string_view detail);
@@ -104,6 +106,7 @@ class Exchange final : private relay::PayloadSink {
     bool expects_continue_ = false;
     std::string upgrade_offer_;
     metrics::TimePoint client_heard_;
+    UploadPace pace_;
 
     // The engine's side.
     admission::Permit permit_;

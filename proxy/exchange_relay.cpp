@@ -53,6 +53,7 @@ net::Task<Exchange::Verdict> Exchange::relay() {
 Exchange::Verdict Exchange::pump_upload() {
     if (answer_whole_ || sent_ || !up_) return std::nullopt;
     if (!up_->flush()) upload_stopped_ = true;  // it may have answered all the same: reading will tell
+    client_owes_body() ? pace_.took(bytes_.from_client, Clock::now()) : pace_.rest();
     while (!upload_stopped_ && up_->empty() && !body_.done()) {
         if (down_.in.empty()) {
             if (Verdict failure = watch_client()) return failure;

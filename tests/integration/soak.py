@@ -16,7 +16,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support.harness import Stack, wait_for  # noqa: E402
+from support.harness import Stack, footprint, wait_for  # noqa: E402
 
 CONFIG = """
 admission: {{max_concurrency: {limit}, max_queue: 64, queue_timeout: 5s}}
@@ -118,19 +118,11 @@ class Chaos:
         self.stack.ctl("undrain")
 
 
-def footprint(stack):
-    """(open descriptors, resident KiB) of noren."""
-    pid = stack.noren.pid
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
-        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-    return len(os.listdir(f"/proc/{pid}/fd")), resident
-
-
 def quiet(stack):
     wait_for("every gauge to be at 0", lambda: all(stack.metrics()[gauge] == 0 for gauge in GAUGES), 60)
     # What is idle in the pool goes after upstream.idle_timeout.
     wait_for("the pool to be empty", lambda: stack.metrics()['noren_upstream_connections{state="idle"}'] == 0, 60)
-    return footprint(stack)
+    return footprint(stack.noren)
 
 
 def main():

@@ -50,7 +50,7 @@ std::vector<Expected> expected_counters_and_gauges() {
          each("finish_reason", {"stop", "length", "tool_calls", "content_filter", "other", "none"}, models)},
         {"noren_inflight_requests", {""}},
         {"noren_tunnels", {""}},
-        {"noren_client_connections_refused_total", each("reason", {"limit", "descriptors", "memory"})},
+        {"noren_client_connections_refused_total", each("reason", {"limit", "client_limit", "descriptors", "memory"})},
         {"noren_upgrades_total", each("protocol", {"websocket", "other"})},
         {"noren_awaiting_first_token_requests", {""}},
         {"noren_stalled_requests", {""}},
