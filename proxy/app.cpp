@@ -61,7 +61,7 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
       gate_(gate_limits(*loaded.config)),
       engine_(*config::parse_upstream(loaded.config->upstream.url).endpoint),
       resolver_(io_),
-      services_{quota_, gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_},
+      services_{reserve_, quota_, gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_},
       heartbeat_(
           io_, worker_count(*loaded.config),
           [this](std::size_t worker, net::Posting& posting) { server_.post(worker, posting); },
@@ -110,6 +110,7 @@ void App::run(bool with_signals) {
     heartbeat_.start();
     refusals_.start();
     tls_.start();
+    const MemoryBound bound = memory_bound(settings_->config, server_.workers(), most_connections());
     log_.event(Level::info, "serving",
                {{"listen", server_.address()},
                 {"engine", config::to_string(engine_)},
@@ -117,6 +118,7 @@ void App::run(bool with_signals) {
                 {"workers", std::to_string(server_.workers())},
                 {"max_concurrency", std::to_string(settings_->config.admission.max_concurrency)},
                 {"max_connections", std::to_string(most_connections())},
+                {"memory_worst_case_mib", std::to_string(bound.worst_case >> 20)},
                 {"version", std::string(version())}});
     io_.run();
     server_.stop(Stop::now);
@@ -340,6 +342,8 @@ Status App::status() {
     s.engine_error = probe_.last_error();
     s.workers = server_.workers();
     s.connections = server_.connections();
+    s.most_connections = most_connections();
+    s.memory = memory_bound(settings_->config, server_.workers(), most_connections());
     s.upstream_active = server_.upstream_active();
     s.upstream_idle = server_.upstream_idle();
     s.concurrency_limit = gate_.limits().max_concurrency;

@@ -78,6 +78,7 @@ class App {
     metrics::Telemetry telemetry_;
     TlsReload tls_;
     std::shared_ptr<const Settings> settings_;
+    net::ReserveDescriptor reserve_;
     admission::ConnectionQuota quota_;
     admission::Gate gate_;
     admission::RetryAfter retry_after_;

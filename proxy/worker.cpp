@@ -41,7 +41,7 @@ Worker::Worker(Services& services, std::shared_ptr<const Settings> settings)
 Worker::~Worker() = default;
 
 void Worker::run(net::Descriptor listener) {
-    acceptor_.emplace(loop_, std::move(listener),
+    acceptor_.emplace(loop_, std::move(listener), services_.reserve,
                       net::Acceptor::Events{[this](net::Descriptor client) { accepted(std::move(client)); },
                                             [this](std::string_view for_want_of) {
                                                 services_.telemetry.connection_refused(for_want_of);

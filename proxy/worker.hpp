@@ -36,6 +36,7 @@ class RetryAfter;
 
 /// What all workers share; outlives them.
 struct Services {
+    net::ReserveDescriptor& reserve;
     admission::ConnectionQuota& quota;
     admission::Gate& gate;
     admission::RetryAfter& retry_after;

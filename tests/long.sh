@@ -6,6 +6,7 @@
 #   end-to-end   cap 1, queue 2, 50 arrivals: 1,000 times                                      2 min
 #   gate         the gate's promises, 1,000,000 steps on each of 4 threads under TSan          3 min
 #   corpus       200,000 mutated bodies through the observer                                   6 min
+#   overload     10,000 connections, of which 64 may run; what memory is made of                6 min
 #   reload       200 live changes of the configuration, by each way a file can change         23 min
 #   real         a real engine (llama.cpp) and real clients; downloads their Python packages    4 min
 #   soak         10 minutes between a load and an engine that is killed and made to misbehave  10 min
@@ -15,7 +16,7 @@ set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
 . tests/support/totals.sh
-parts=(fidelity leaves end-to-end gate corpus reload real soak image asan tsan)
+parts=(fidelity leaves end-to-end gate corpus overload reload real soak image asan tsan)
 bin=build/release/bin
 
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 2; }
@@ -54,6 +55,9 @@ for part in "${parts[@]}"; do
         end-to-end) run end-to-end repeat 1000 $bin/integration "end to end: cap 1*" ;;
         gate) run gate env NOREN_GATE_STEPS=1000000 build/tsan/bin/unit-proxy "four threads of arrivals*" ;;
         corpus) run corpus-mutated python3 tests/corpus/differential.py $bin/observe-batch --cases 200000 ;;
+        overload)
+            figures='^ok ' run overload python3 tests/integration/overload.py $bin --connections 10000
+            figures='^ok ' run memory python3 tests/integration/memory.py $bin --most 8000 ;;
         reload) figures='^ok ' run reload python3 tests/integration/reload.py $bin --changes 200 ;;
         real) run real bash tests/real/run.sh ;;
         soak) figures='^ok ' run soak bash tests/soak.sh 10 ;;

@@ -219,9 +219,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
     parser.add_argument("--connections", type=int, default=1500)
+    parser.add_argument("--only", help="one part")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     for part in (few_descriptors, no_descriptors, flood, abuse):
+        if options.only not in (None, part.__name__):
+            continue
         print(f"     {part.__name__}", flush=True)
         part(options)
     print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")

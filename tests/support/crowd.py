@@ -28,7 +28,7 @@ ADDRESSES = 200  # of loopback, so that no address runs out of ports
 def generation(size):
     body = b'{"model":"m","stream":true,"max_tokens":1000000,"messages":[{"role":"user","content":"%s"}]}'
     body %= b"x" * max(0, size - len(body) + 2)
-    return HEAD + b"Content-Length: %d\r\nx-sim-ttft-ms: 5\r\nx-sim-interval-us: 600000000\r\n\r\n" % len(body) + body
+    return HEAD + b"Content-Length: %d\r\nx-sim-ttft-ms: 5\r\nx-sim-interval-us: 100000000\r\n\r\n" % len(body) + body
 
 
 class Member:
