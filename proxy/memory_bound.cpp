@@ -11,7 +11,7 @@ constexpr std::uint64_t k_mib = 1024 * k_kib;
 // Binary and libraries, the registry, and both log queues when full (16,384 access lines of about 1.2 KiB).
 constexpr std::uint64_t k_process = 48 * k_mib;
 constexpr std::uint64_t k_worker = k_mib;          // its scratch buffer, loop, stack and arena
-constexpr std::uint64_t k_model = 128 * k_kib;     // the series of a label, its counters for each way to end
+constexpr std::uint64_t k_model = 64 * k_kib;      // the series of a label, its counters for each way to end
 constexpr std::uint64_t k_connection = 4 * k_kib;  // coroutine frames, socket, its place in the sets
 constexpr std::uint64_t k_tls = 64 * k_kib;        // a TLS session in the middle of a record
 constexpr std::uint64_t k_request = 16 * k_kib;    // the exchange, its meter, what it logs
