@@ -57,7 +57,7 @@ for part in "${parts[@]}"; do
         corpus) run corpus-mutated python3 tests/corpus/differential.py $bin/observe-batch --cases 200000 ;;
         overload)
             figures='^ok ' run overload python3 tests/integration/overload.py $bin --connections 10000
-            figures='^ok ' run memory python3 tests/integration/memory.py $bin --most 8000 ;;
+            figures='^ok ' run memory python3 tests/integration/memory.py $bin --most 10000 ;;
         reload) figures='^ok ' run reload python3 tests/integration/reload.py $bin --changes 200 ;;
         real) run real bash tests/real/run.sh ;;
         soak) figures='^ok ' run soak bash tests/soak.sh 10 ;;
