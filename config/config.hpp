@@ -101,7 +101,14 @@ struct Downstream {
     Bytes max_head = 32 * 1024;         ///< request line and fields together; 8KiB..63KiB
     std::uint32_t max_fields = 128;     ///< header fields of a request; 16..1000
     Bytes max_body = 1024ull * 1024 * 1024;  ///< request body; 0 = unlimited
-    std::uint32_t max_connections = 20'000;  ///< open client connections; 1..1000000
+    /// A request body that brings fewer bytes a second, on average over min_upload_window, is ended. 0 = may
+    /// be as slow as timeouts.body_idle allows. Time in which the engine takes no more does not count.
+    Bytes min_upload_rate = 500;
+    Duration min_upload_window{30'000};      ///< 10ms..1h
+    std::uint32_t max_connections = 20'000;  ///< open client connections, over all workers; 1..1000000
+    /// ... of one client: of one IPv4 address, or of one IPv6 /64. 0 = no limit. Off, because behind a
+    /// gateway all clients have one address. Clients on a Unix socket have none.
+    std::uint32_t max_connections_per_client = 0;
 
     bool operator==(const Downstream&) const = default;
 };

@@ -111,7 +111,11 @@ std::vector<Key> make_keys() {
         downstream("max_head", &Downstream::max_head, size(8 * k_kib, 63 * k_kib)),
         downstream("max_fields", &Downstream::max_fields, count(16, 1'000)),
         downstream("max_body", &Downstream::max_body, size(0, 1024 * k_gib)),
+        downstream("min_upload_rate", &Downstream::min_upload_rate, size(0, k_gib)),
+        downstream("min_upload_window", &Downstream::min_upload_window, duration(10ms, 1h)),
         downstream("max_connections", &Downstream::max_connections, count(1, 1'000'000)),
+        downstream("max_connections_per_client", &Downstream::max_connections_per_client,
+                   count(0, 1'000'000)),
 
         timeouts("head", &Timeouts::head, duration(10ms, 1h)),
         timeouts("body_idle", &Timeouts::body_idle, duration(0ms, 24h)),

@@ -133,8 +133,9 @@ ProcessWide::ProcessWide(Registry& r)
                   "phase", all_of(k_phase_names)),
       connections_refused(counter(r, "noren_client_connections_refused_total",
                                   "Client connections closed as soon as they were accepted: "
-                                  "downstream.max_connections (limit), or none to be had of what it takes"),
-                          "reason", {"limit", "descriptors", "memory"}),
+                                  "downstream.max_connections (limit), max_connections_per_client "
+                                  "(client_limit), or none to be had of what it takes"),
+                          "reason", {"limit", "client_limit", "descriptors", "memory"}),
       upgrades(counter(r, "noren_upgrades_total", "Connections that switched protocols, by the new one"),
                "protocol", {"websocket", "other"}),
       failures(counter(r, "noren_failures_total",
@@ -196,8 +197,17 @@ CounterSet::CounterSet(CounterFamily& family, const char* label, std::vector<std
 }
 
 void CounterSet::add(std::string_view value, double by) {
+    if (prometheus::Counter* counter = find(value)) counter->Increment(by);
+}
+
+double CounterSet::count(std::string_view value) const {
+    const prometheus::Counter* counter = find(value);
+    return counter ? counter->Value() : 0;
+}
+
+prometheus::Counter* CounterSet::find(std::string_view value) const {
     const auto known = std::find(values_.begin(), values_.end(), value);
-    if (known != values_.end()) counters_[static_cast<std::size_t>(known - values_.begin())]->Increment(by);
+    return known == values_.end() ? nullptr : counters_[static_cast<std::size_t>(known - values_.begin())];
 }
 
 }  // namespace noren::metrics

@@ -98,8 +98,12 @@ class CounterSet {
 
     /// A value that is not in the set (the empty one, say) is not counted.
     void add(std::string_view value, double by = 1);
+    /// So far; 0 for a value that is not in the set.
+    double count(std::string_view value) const;
 
   private:
+    prometheus::Counter* find(std::string_view value) const;
+
     std::vector<std::string_view> values_;
     std::vector<prometheus::Counter*> counters_;
 };

@@ -82,8 +82,8 @@ class Telemetry {
     void log_access(std::string&& line, bool is_error) const;
 
     void upstream_connect(bool ok, Duration took);
-    /// A client's connection that was closed as soon as it was accepted; why: "limit", "descriptors" or
-    /// "memory".
+    /// A client's connection that was closed as soon as it was accepted; why: a label of
+    /// noren_client_connections_refused_total.
     void connection_refused(std::string_view why);
     /// With a client; result: a label of noren_tls_handshakes_total.
     void tls_handshake(std::string_view result) { process_.tls_handshakes.add(result); }

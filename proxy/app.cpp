@@ -9,6 +9,8 @@
 #include <boost/json.hpp>
 
 #include "config/render.hpp"
+#include "proxy/descriptors.hpp"
+#include "proxy/net/client_address.hpp"
 #include "proxy/ops/control_protocol.hpp"
 #include "proxy/ops/json_text.hpp"
 #include "proxy/version.hpp"
@@ -25,6 +27,12 @@ metrics::TelemetrySettings telemetry_settings(const config::Config& config) {
 
 admission::GateLimits gate_limits(const config::Config& config) {
     return {config.admission.max_concurrency, config.admission.max_queue};
+}
+
+admission::ConnectionLimits connection_limits(const config::Config& config) {
+    return {config.downstream.max_connections,
+            connections_that_fit(descriptor_limit(), config.admission.max_concurrency),
+            config.downstream.max_connections_per_client};
 }
 
 unsigned worker_count(const config::Config& config) {
@@ -45,10 +53,11 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
       telemetry_(telemetry_settings(*loaded.config)),
       tls_(io_, *loaded.config, telemetry_, log_, [this] { put_in_force(settings_->config); }),
       settings_(std::make_shared<const Settings>(*loaded.config, tls_.contexts())),
+      quota_(connection_limits(*loaded.config)),
       gate_(gate_limits(*loaded.config)),
       engine_(*config::parse_upstream(loaded.config->upstream.url).endpoint),
       resolver_(io_),
-      services_{gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_},
+      services_{reserve_, quota_, gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_},
       heartbeat_(
           io_, worker_count(*loaded.config),
           [this](std::size_t worker, net::Posting& posting) { server_.post(worker, posting); },
@@ -58,6 +67,10 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
       ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
       probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, tls_.contexts().upstream,
              engine_up_, [this](bool up, std::string_view why) { engine_changed(up, why); }),
+      refusals_(
+          io_, {"limit", "client_limit", "descriptors", "memory"},
+          [this](std::string_view reason) { return telemetry_.process().connections_refused.count(reason); },
+          [this](std::string_view reason, const RefusalEpisode::News& news) { refusing(reason, news); }),
       drain_(io_, drain_hooks()),
       reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
@@ -91,18 +104,27 @@ void App::run(bool with_signals) {
     probe_.start();
     reload_.start();
     heartbeat_.start();
+    refusals_.start();
     tls_.start();
+    const MemoryBound bound = memory_bound(settings_->config, server_.workers(), most_connections());
     log_.event(Level::info, "serving",
                {{"listen", server_.address()},
                 {"engine", config::to_string(engine_)},
                 {"ops", ops_.address()},
                 {"workers", std::to_string(server_.workers())},
                 {"max_concurrency", std::to_string(settings_->config.admission.max_concurrency)},
+                {"max_connections", std::to_string(most_connections())},
+                {"memory_worst_case_mib", std::to_string(bound.worst_case >> 20)},
                 {"version", std::string(version())}});
     io_.run();
     server_.stop(Stop::now);
     server_.join();
     log_.event(Level::info, "stopped");
+}
+
+std::uint32_t App::most_connections() const {
+    const admission::ConnectionLimits limits = quota_.limits();
+    return std::min(limits.in_all, limits.descriptors);
 }
 
 void App::handle_signals() {
@@ -168,6 +190,29 @@ void App::worker_changed(std::size_t worker, bool stuck) {
                {{"worker", std::to_string(worker)}});
 }
 
+void App::refusing(std::string_view reason, const RefusalEpisode::News& news) {
+    using Kind = RefusalEpisode::News::Kind;
+    std::string because = "no memory is left";
+    if (reason == "limit") because = "downstream.max_connections are open";
+    if (reason == "descriptors")
+        because = "no file descriptor is left, of " + std::to_string(descriptor_limit()) + " (ulimit -n)";
+    std::vector<Log::Field> fields{{"reason", std::string(reason)},
+                                   {"refused", std::to_string(static_cast<std::uint64_t>(news.refused))},
+                                   {"open", std::to_string(quota_.open())}};
+    if (reason == "client_limit") {
+        because = "a client has downstream.max_connections_per_client open";
+        if (const auto client = quota_.last_client_full())
+            fields.emplace_back("client", net::to_text(*client));
+    }
+    if (news.kind != Kind::over) fields.emplace_back("because", because);
+    if (news.kind == Kind::begins)
+        log_.event(Level::warning, "client connections are refused", fields);
+    else if (news.kind == Kind::lasts)
+        log_.event(Level::warning, "client connections are still refused", fields);
+    else
+        log_.event(Level::info, "client connections are taken again", fields);
+}
+
 Drain::Hooks App::drain_hooks() {
     return {
         [this] { server_.stop(Stop::closing); },
@@ -193,6 +238,7 @@ void App::apply(const config::Config& config) {
     log_.set_level(level_of(config.log.level));
     telemetry_.set_models(config.metrics.models, config.metrics.max_models);
     gate_.set_limits(gate_limits(config));
+    quota_.set_limits(connection_limits(config));
     limit_overridden_ = false;
     tls_.set(config);
     put_in_force(config);
@@ -293,6 +339,8 @@ Status App::status() {
     s.engine_error = probe_.last_error();
     s.workers = server_.workers();
     s.connections = server_.connections();
+    s.most_connections = most_connections();
+    s.memory = memory_bound(settings_->config, server_.workers(), most_connections());
     s.upstream_active = server_.upstream_active();
     s.upstream_idle = server_.upstream_idle();
     s.concurrency_limit = gate_.limits().max_concurrency;
@@ -309,9 +357,10 @@ Status App::status() {
 }
 
 std::string App::override_limit(std::uint32_t limit) {
-    admission::GateLimits limits = gate_limits(settings_->config);
-    limits.max_concurrency = limit;
-    gate_.set_limits(limits);
+    config::Config wanted = settings_->config;
+    wanted.admission.max_concurrency = limit;
+    gate_.set_limits(gate_limits(wanted));
+    quota_.set_limits(connection_limits(wanted));
     limit_overridden_ = true;
     const std::string now = std::to_string(limit);
     const std::string configured = std::to_string(settings_->config.admission.max_concurrency);

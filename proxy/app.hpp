@@ -18,6 +18,7 @@
 
 #include "config/config.hpp"
 #include "metrics/telemetry.hpp"
+#include "proxy/admission/connection_quota.hpp"
 #include "proxy/admission/gate.hpp"
 #include "proxy/admission/retry_after.hpp"
 #include "proxy/drain.hpp"
@@ -26,6 +27,7 @@
 #include "proxy/ops/control_socket.hpp"
 #include "proxy/ops/ops_server.hpp"
 #include "proxy/ops/status.hpp"
+#include "proxy/refusal_log.hpp"
 #include "proxy/reload.hpp"
 #include "proxy/server.hpp"
 #include "proxy/tls_reload.hpp"
@@ -64,6 +66,8 @@ class App {
     void end();
     void engine_changed(bool up, std::string_view why);
     void worker_changed(std::size_t worker, bool stuck);
+    void refusing(std::string_view reason, const RefusalEpisode::News& news);
+    std::uint32_t most_connections() const;
     void terminate_with(std::chrono::milliseconds lame_duck);
     std::string control(std::string_view words);
     std::string reload_for_control();
@@ -76,6 +80,8 @@ class App {
     metrics::Telemetry telemetry_;
     TlsReload tls_;
     std::shared_ptr<const Settings> settings_;
+    net::ReserveDescriptor reserve_;
+    admission::ConnectionQuota quota_;
     admission::Gate gate_;
     admission::RetryAfter retry_after_;
     std::atomic<bool> engine_up_{false};
@@ -87,6 +93,7 @@ class App {
     OpsServer ops_;
     std::unique_ptr<ControlSocket> control_;
     upstream::HealthProbe probe_;
+    RefusalLog refusals_;
     Drain drain_;
     Reload reload_;
     asio::signal_set signals_;

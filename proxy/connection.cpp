@@ -47,8 +47,8 @@ void Downstream::used(std::string_view received, std::size_t size) {
     }
 }
 
-Connection::Connection(Worker& worker, net::Descriptor client)
-    : worker_(worker), down_(worker.loop(), std::move(client)) {
+Connection::Connection(Worker& worker, net::Descriptor client, admission::ConnectionQuota::Place place)
+    : worker_(worker), place_(std::move(place)), down_(worker.loop(), std::move(client)) {
     if (const auto& tls = worker_.settings()->tls.downstream) down_.socket.start_tls(*tls);
     worker_.joined(*this);
 }

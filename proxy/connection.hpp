@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "proxy/admission/connection_quota.hpp"
 #include "proxy/failure.hpp"
 #include "proxy/net/outbox.hpp"
 #include "proxy/net/socket.hpp"
@@ -54,7 +55,7 @@ struct Downstream {
 /// Lives in the frame of the coroutine that serves it; the worker knows it so that a stop can wake it.
 class Connection {
   public:
-    Connection(Worker& worker, net::Descriptor client);
+    Connection(Worker& worker, net::Descriptor client, admission::ConnectionQuota::Place place);
     ~Connection();
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
@@ -74,6 +75,7 @@ class Connection {
     net::Task<> linger();
 
     Worker& worker_;
+    const admission::ConnectionQuota::Place place_;
     Downstream down_;
 };
 

@@ -36,6 +36,8 @@ bool is_the_engines(Reason reason) {
            reason == Reason::upstream_protocol || reason == Reason::upstream_tls;
 }
 
+constexpr std::string_view k_too_slow = "the request body comes more slowly than downstream.min_upload_rate";
+
 }  // namespace
 
 Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& head,
@@ -52,7 +54,8 @@ Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& he
              path_of(head.target), at),
       asked_(std::in_place, head.fields.value("content-type")),
       body_(framing, settings_->config.downstream.max_body),
-      client_heard_(at) {
+      client_heard_(at),
+      pace_(settings_->config.downstream.min_upload_rate, settings_->config.downstream.min_upload_window) {
     upgrade_offer_ = http::upgrade_offer(head, framing);
     expects_continue_ = head.minor >= 1 && !body_.done() && head.fields.lists("expect", "100-continue");
 }
@@ -80,12 +83,15 @@ net::Task<Verdict> Exchange::collect_body() {
         if (body_.done() || held_.size() >= limits.request_buffer) break;
         if (down_.socket.peer_closed())
             co_return make_failure(Reason::client_closed, "the client closed the connection");
+        pace_.took(bytes_.from_client, Clock::now());
         Due due = next_due();
         due = sooner(due, {deadline_after(client_heard_, settings_->config.timeouts.body_idle),
                            Reason::body_timeout, "the request body stopped coming"});
+        due = sooner(due, {pace_.due(), Reason::body_timeout, k_too_slow});
         if (Verdict failure = expired(due)) co_return failure;
         co_await down_.wakeup.wait(due.at);
     }
+    pace_.rest();
     co_return std::nullopt;
 }
 
@@ -285,6 +291,12 @@ Verdict Exchange::watch_client() {
     return std::nullopt;
 }
 
+/// The engine is connected and would take more of the request's body.
+bool Exchange::client_owes_body() const {
+    const bool continue_awaited = expects_continue_ && bytes_.from_client == 0 && !continue_sent_;
+    return !sent_ && !upload_stopped_ && up_->empty() && !continue_awaited;
+}
+
 /// The one place that says which limit runs in which situation.
 Exchange::Due Exchange::next_due() const {
     const auto& timeouts = settings_->config.timeouts;
@@ -299,14 +311,13 @@ Exchange::Due Exchange::next_due() const {
     // Not connected yet: the phases add limits of their own. Held up by the client: the engine's silence is
     // our doing.
     if (!up_ || stalled_) return next;
-    const bool continue_awaited = expects_continue_ && bytes_.from_client == 0 && !continue_sent_;
-    const bool client_owes_body = !sent_ && !upload_stopped_ && up_->empty() && !continue_awaited;
     if (answer_) {
         consider(deadline_after(engine_heard_, timeouts.upstream_idle), Reason::upstream_timeout,
                  "the engine fell silent in its answer");
-    } else if (client_owes_body) {
+    } else if (client_owes_body()) {
         consider(deadline_after(client_heard_, timeouts.body_idle), Reason::body_timeout,
                  "the request body stopped coming");
+        consider(pace_.due(), Reason::body_timeout, k_too_slow);
     } else {
         consider(deadline_after(engine_heard_, timeouts.first_byte), Reason::upstream_timeout,
                  "the engine did not answer in time");

@@ -19,6 +19,7 @@
 #include "proxy/relay/answer_body.hpp"
 #include "proxy/relay/held_body.hpp"
 #include "proxy/relay/request_body.hpp"
+#include "proxy/upload_pace.hpp"
 #include "proxy/upstream/pool.hpp"
 #include "proxy/worker.hpp"
 
@@ -85,6 +86,7 @@ class Exchange final : private relay::PayloadSink {
     bool may_retry(bool orderly) const;
 
     Verdict watch_client();
+    bool client_owes_body() const;
     Due next_due() const;
     Verdict expired(const Due& due);
     void break_off();
@@ -115,6 +117,7 @@ class Exchange final : private relay::PayloadSink {
     metrics::TimePoint client_heard_;
     bool continue_sent_ = false;
     bool asked_again_ = false;  ///< both sides were tried once more since a deadline has passed
+    UploadPace pace_;
 
     // The engine's side.
     admission::Permit permit_;

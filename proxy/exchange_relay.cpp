@@ -66,6 +66,7 @@ Verdict Exchange::verdict_on(relay::RequestBody::Status status) {
 Verdict Exchange::pump_upload() {
     if (answer_whole_ || sent_ || !up_) return std::nullopt;
     if (!up_->flush()) upload_stopped_ = true;  // it may have answered all the same: reading will tell
+    client_owes_body() ? pace_.took(bytes_.from_client, Clock::now()) : pace_.rest();
     for (int reads = 0; !upload_stopped_ && up_->empty() && !body_.done(); ++reads) {
         if (reads == k_reads_per_turn) {
             down_.wakeup.waker().post();

@@ -17,6 +17,7 @@
 #include "proxy/app.hpp"
 #include "proxy/cli/ctl_command.hpp"
 #include "proxy/cli/observe_command.hpp"
+#include "proxy/descriptors.hpp"
 #include "proxy/host_check.hpp"
 #include "proxy/version.hpp"
 
@@ -64,6 +65,7 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
     std::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go; that must not end the process
     const config::Resolved loaded = load_and_tell(sources);
     if (!loaded.ok()) return k_config_error;
+    proxy::raise_descriptor_limit();
     try {
         proxy::App app(loaded, sources);
         for (const std::string& warning : warnings)

@@ -4,14 +4,30 @@
 #include <vector>
 
 #include "metrics/telemetry.hpp"
+#include "proxy/admission/connection_quota.hpp"
 #include "proxy/connection.hpp"
+#include "proxy/net/client_address.hpp"
 
 namespace noren::proxy {
 namespace {
 
-net::Task<> serve_client(Worker& worker, net::Descriptor client) {
-    Connection connection(worker, std::move(client));
+using admission::ConnectionQuota;
+
+net::Task<> serve_client(Worker& worker, net::Descriptor client, ConnectionQuota::Place place) {
+    Connection connection(worker, std::move(client), std::move(place));
     co_await connection.serve();
+}
+
+/// A label of noren_client_connections_refused_total.
+std::string_view reason_of(ConnectionQuota::Entry entry) {
+    switch (entry) {
+        case ConnectionQuota::Entry::no_descriptors:
+            return "descriptors";
+        case ConnectionQuota::Entry::client_full:
+            return "client_limit";
+        default:
+            return "limit";
+    }
 }
 
 }  // namespace
@@ -25,7 +41,7 @@ Worker::Worker(Services& services, std::shared_ptr<const Settings> settings)
 Worker::~Worker() = default;
 
 void Worker::run(net::Descriptor listener) {
-    acceptor_.emplace(loop_, std::move(listener),
+    acceptor_.emplace(loop_, std::move(listener), services_.reserve,
                       net::Acceptor::Events{[this](net::Descriptor client) { accepted(std::move(client)); },
                                             [this](std::string_view for_want_of) {
                                                 services_.telemetry.connection_refused(for_want_of);
@@ -34,9 +50,10 @@ void Worker::run(net::Descriptor listener) {
 }
 
 void Worker::accepted(net::Descriptor client) {
-    if (connections_.size() >= settings_->config.downstream.max_connections)
-        return services_.telemetry.connection_refused("limit");
-    net::spawn(serve_client(*this, std::move(client)));
+    ConnectionQuota::Place place;
+    const ConnectionQuota::Entry entry = services_.quota.enter(net::client_key(client.number()), place);
+    if (entry != ConnectionQuota::Entry::in) return services_.telemetry.connection_refused(reason_of(entry));
+    net::spawn(serve_client(*this, std::move(client), std::move(place)));
 }
 
 void Worker::apply(std::shared_ptr<const Settings> settings) {

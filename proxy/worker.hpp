@@ -29,12 +29,15 @@ class Telemetry;
 namespace noren::proxy {
 
 namespace admission {
+class ConnectionQuota;
 class Gate;
 class RetryAfter;
 }  // namespace admission
 
 /// What all workers share; outlives them.
 struct Services {
+    net::ReserveDescriptor& reserve;
+    admission::ConnectionQuota& quota;
     admission::Gate& gate;
     admission::RetryAfter& retry_after;
     metrics::Telemetry& telemetry;

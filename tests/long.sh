@@ -6,6 +6,7 @@
 #   end-to-end   cap 1, queue 2, 50 arrivals: 1,000 times                                      2 min
 #   gate         the gate's promises, 1,000,000 steps on each of 4 threads under TSan          3 min
 #   corpus       200,000 mutated bodies through the observer                                   6 min
+#   overload     10,000 connections, of which 64 may run; what memory is made of                6 min
 #   reload       200 live changes of the configuration, by each way a file can change         23 min
 #   drain        200 streams of up to 60 s are finished when noren is told to end              2 min
 #   starts       two norens at once on one Unix path, 2 times 200 times                         3 min
@@ -19,7 +20,7 @@ set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
 . tests/support/totals.sh
-parts=(fidelity leaves end-to-end gate corpus reload drain starts real soak soak-tls image asan tsan)
+parts=(fidelity leaves end-to-end gate corpus overload reload drain starts real soak soak-tls image asan tsan)
 bin=build/release/bin
 
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 2; }
@@ -58,6 +59,9 @@ for part in "${parts[@]}"; do
         end-to-end) run end-to-end repeat 1000 $bin/integration "end to end: cap 1*" ;;
         gate) run gate env NOREN_GATE_STEPS=1000000 build/tsan/bin/unit-proxy "four threads of arrivals*" ;;
         corpus) run corpus-mutated python3 tests/corpus/differential.py $bin/observe-batch --cases 200000 ;;
+        overload)
+            figures='^ok ' run overload python3 tests/integration/overload.py $bin --connections 10000
+            figures='^ok ' run memory python3 tests/integration/memory.py $bin --most 10000 ;;
         reload) figures='^ok ' run reload python3 tests/integration/reload.py $bin --changes 200 ;;
         drain) figures='^ok |whole' run drain python3 tests/integration/long_drain.py $bin ;;
         starts) figures='at once' run starts python3 tests/integration/access.py $bin --starts 200 ;;

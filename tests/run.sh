@@ -21,6 +21,7 @@ for program in "$bin"/unit-* "$bin"/integration; do
 done
 if [ "$preset" = release ]; then
     run layering python3 tests/layering.py
+    run field-reports python3 tests/field_reports.py
     run corpus python3 tests/corpus/run_corpus.py "$bin/noren"
     run corpus-mutated python3 tests/corpus/differential.py "$bin/observe-batch" --cases 20000
     run instructions bash tests/bench/instructions.sh "$bin/noren-observe-bench"
@@ -28,6 +29,8 @@ if [ "$preset" = release ]; then
     run relay-corpus python3 tests/integration/relay_corpus.py "$bin" --rounds 2 --selftest
     run dashboards bash tests/dashboards.sh --short
     run access python3 tests/integration/access.py "$bin"
+    run overload python3 tests/integration/overload.py "$bin"
+    run memory python3 tests/integration/memory.py "$bin"
     run process python3 tests/integration/process.py "$bin"
     run reload python3 tests/integration/reload.py "$bin" --changes 20 --poll-changes 2
     run http-kinds python3 tests/conformance/kinds.py "$bin/noren"

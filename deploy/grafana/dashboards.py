@@ -236,7 +236,7 @@ def itself():
             graph("Engine up, by pod", "1 while the health probe is answered.", {per_pod: gauge("noren_upstream_up", "pod")}, most=1),
             graph("Draining, by pod", "1 while a drain is on.", {per_pod: gauge("noren_draining", "pod")}, most=1),
             graph("Connections refused and switched",
-                  "Refused as soon as they came: downstream.max_connections, or no descriptor left. Switched: to WebSocket or another protocol.",
+                  "Refused as soon as they came: downstream.max_connections (of one client: client_limit), or no descriptor left. Switched: to WebSocket or another protocol.",
                   {"refused, {{reason}}": rate("noren_client_connections_refused_total", "reason"),
                    "switched to {{protocol}}": rate("noren_upgrades_total", "protocol")}, "cps"),
             graph("TLS", "Handshakes with clients, by result, and certificates that were renewed; all 0 where clients come without TLS.",

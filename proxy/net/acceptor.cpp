@@ -1,8 +1,5 @@
 #include "proxy/net/acceptor.hpp"
 
-#include <fcntl.h>
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <chrono>
 #include <new>
@@ -17,20 +14,12 @@ constexpr int k_accepts_per_turn = 16;
 // With no descriptor and no memory for anything: how long the backlog has to wait.
 constexpr std::chrono::milliseconds k_pause{20};
 
-Descriptor spare_descriptor() {
-    return Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-}
-
-Descriptor accept_on(const Descriptor& listening) {
-    return Descriptor(::accept4(listening.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-}
-
 }  // namespace
 
-Acceptor::Acceptor(Loop& loop, Descriptor listening, Events events)
+Acceptor::Acceptor(Loop& loop, Descriptor listening, ReserveDescriptor& reserve, Events events)
     : loop_(loop),
       listening_(std::move(listening)),
-      reserve_(spare_descriptor()),
+      reserve_(reserve),
       events_(std::move(events)),
       pause_(loop, [this] { resume(); }) {
     if (const int error = loop_.watch_shared(listening_.number(), *this))
@@ -46,9 +35,11 @@ void Acceptor::ready(std::uint32_t) {
         Descriptor client = accept_on(listening_);
         const int error = errno;
         if (client.is_open()) {
-            welcome(std::move(client));
+            reserve_.takes(client) ? events_.shed("descriptors") : welcome(std::move(client));
         } else if (error == EMFILE || error == ENFILE) {
-            shed_one();
+            const ReserveDescriptor::Shed shed = reserve_.shed_one(listening_);
+            if (shed == ReserveDescriptor::Shed::one) events_.shed("descriptors");
+            if (shed == ReserveDescriptor::Shed::impossible) return pause();
         } else if (error == ENOBUFS || error == ENOMEM) {
             return pause();
         } else if (error == EAGAIN) {
@@ -65,20 +56,12 @@ void Acceptor::welcome(Descriptor client) {
     }
 }
 
-void Acceptor::shed_one() {
-    if (!reserve_.is_open()) return pause();
-    reserve_.close();
-    if (accept_on(listening_).is_open()) events_.shed("descriptors");
-    reserve_ = spare_descriptor();
-}
-
 void Acceptor::pause() {
     loop_.unwatch(listening_.number());
     pause_.set(Clock::now() + k_pause);
 }
 
 void Acceptor::resume() {
-    if (!reserve_.is_open()) reserve_ = spare_descriptor();
     if (loop_.watch_shared(listening_.number(), *this) != 0) pause();
 }
 

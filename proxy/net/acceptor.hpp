@@ -6,14 +6,11 @@
 
 #include "proxy/net/descriptor.hpp"
 #include "proxy/net/loop.hpp"
+#include "proxy/net/reserve_descriptor.hpp"
 
 namespace noren::proxy::net {
 
-/// The loop's thread only.
-///
-/// With no descriptor left, connections would wait in the backlog for as long as that lasts, and their
-/// clients with them. One descriptor is therefore kept in reserve: it is given up to accept such a connection
-/// and close it at once, so that its client knows.
+/// The loop's thread only. Where there is no descriptor left, connections are closed at once.
 class Acceptor final : private Watcher {
   public:
     struct Events {
@@ -22,7 +19,7 @@ class Acceptor final : private Watcher {
     };
 
     /// Throws std::system_error if the descriptor cannot be watched.
-    Acceptor(Loop& loop, Descriptor listening, Events events);
+    Acceptor(Loop& loop, Descriptor listening, ReserveDescriptor& reserve, Events events);
     ~Acceptor();
     Acceptor(const Acceptor&) = delete;
     Acceptor& operator=(const Acceptor&) = delete;
@@ -30,13 +27,12 @@ class Acceptor final : private Watcher {
   private:
     void ready(std::uint32_t events) override;
     void welcome(Descriptor client);
-    void shed_one();
     void pause();
     void resume();
 
     Loop& loop_;
     const Descriptor listening_;
-    Descriptor reserve_;
+    ReserveDescriptor& reserve_;
     const Events events_;
     Timer pause_;
 };

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "proxy/memory_bound.hpp"
+
 namespace noren::proxy {
 
 struct Status {
@@ -20,6 +22,8 @@ struct Status {
     bool tls = false;                     ///< towards the clients
     std::string tls_certificate_expires;  ///< RFC 3339; empty: no certificate
     std::string tls_problem;              ///< why changed files are not in force; empty: they are
+    std::uint64_t most_connections = 0;   ///< that can be open
+    MemoryBound memory;
     std::uint64_t workers = 0, connections = 0, upstream_active = 0, upstream_idle = 0;
     std::uint64_t concurrency_limit = 0, queue_capacity = 0;  ///< limit 0 = unlimited
     std::uint64_t configured_limit = 0;  ///< differs from concurrency_limit while that is overridden

@@ -19,7 +19,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support.harness import Stack, free_port, wait_for  # noqa: E402
+from support.harness import Stack, footprint, free_port, wait_for  # noqa: E402
 
 CONFIG = """
 admission: {{max_concurrency: {limit}, max_queue: 64, queue_timeout: 5s}}
@@ -248,13 +248,6 @@ class TlsSoaked(Soaked):
 
     def norens(self):
         return [*super().norens(), ("the noren in front", self.front, self.front_ops)]
-
-
-def footprint(process):
-    """(open descriptors, resident KiB)"""
-    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
-        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-    return len(os.listdir(f"/proc/{process.pid}/fd")), resident
 
 
 def quiet(stack):

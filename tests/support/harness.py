@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -43,6 +44,46 @@ def wait_for(what, condition, seconds=20):
 def is_listening(port):
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Crowd:
+    """tests/support/crowd.py as a process: open when constructed; end() tells what became of its members."""
+
+    def __init__(self, port, trickle=1.0, body=200, **members):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "crowd.py")
+        self.process = subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.say(json.dumps({"port": port, "members": members, "trickle": trickle, "body": body}))
+        self.open = self.hear()["open"]
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def hear(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError("the crowd has died")
+        return json.loads(line)
+
+    def end(self):
+        self.say("end")
+        fates = self.hear()
+        self.process.wait(60)
+        return fates
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def footprint(process):
+    """(open descriptors, resident KiB) of a process."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
+    return len(os.listdir(f"/proc/{process.pid}/fd")), resident
 
 
 class Stack:

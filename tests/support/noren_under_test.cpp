@@ -153,6 +153,18 @@ Peer Peer::connect(std::uint16_t port) {
     return Peer(fd);
 }
 
+Peer Peer::connect_from(const std::string& address, std::uint16_t port) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in here = loopback(0);
+    const sockaddr_in there = loopback(port);
+    ::inet_pton(AF_INET, address.c_str(), &here.sin_addr);
+    if (::bind(fd, reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0 ||
+        ::connect(fd, reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0)
+        throw std::runtime_error("cannot connect from " + address);
+    set_patience(fd);
+    return Peer(fd);
+}
+
 Peer Peer::connect_unix(const std::string& path) {
     const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_un address{};

@@ -72,6 +72,8 @@ class Peer {
     Peer& operator=(const Peer&) = delete;
 
     static Peer connect(std::uint16_t port);
+    /// From this address of loopback (127.0.0.0/8): another client.
+    static Peer connect_from(const std::string& address, std::uint16_t port);
     static Peer connect_unix(const std::string& path);
 
     void send(std::string_view bytes);

@@ -70,6 +70,8 @@ Status busy_status() {
     s.engine_up = true;
     s.workers = 4;
     s.connections = 9;
+    s.most_connections = 1000;
+    s.memory = {1, 2, 3, 4, 5};
     s.upstream_active = 5;
     s.upstream_idle = 2;
     s.concurrency_limit = 64;
@@ -282,6 +284,12 @@ TEST_CASE("the status as JSON holds every figure") {
     CHECK(json.at_pointer("/ops") == "[::]:9464");
     CHECK(json.at_pointer("/workers") == 4);
     CHECK(json.at_pointer("/connections") == 9);
+    CHECK(json.at_pointer("/max_connections") == 1000);
+    CHECK(json.at_pointer("/memory_bound/process_bytes") == 1);
+    CHECK(json.at_pointer("/memory_bound/connection_bytes") == 2);
+    CHECK(json.at_pointer("/memory_bound/waiting_request_bytes") == 3);
+    CHECK(json.at_pointer("/memory_bound/running_request_bytes") == 4);
+    CHECK(json.at_pointer("/memory_bound/worst_case_bytes") == 5);
     CHECK(json.at_pointer("/engine/address") == "127.0.0.1:8000");
     CHECK(json.at_pointer("/engine/up") == true);
     CHECK(json.at_pointer("/engine/last_error") == "slow");

@@ -64,7 +64,8 @@ bool accepts(ListenerSet& listeners, const Endpoint& endpoint) {
     Loop loop;
     Wakeup nobody(loop);
     bool accepted = false;
-    const Acceptor acceptor(loop, listeners.take(0),
+    ReserveDescriptor reserve;
+    const Acceptor acceptor(loop, listeners.take(0), reserve,
                             {[&](const Descriptor&) { accepted = true; }, [](std::string_view) {}});
     const Socket client(loop, endpoint, nobody.waker());
     const TimePoint give_up = Clock::now() + std::chrono::seconds(20);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -336,7 +337,8 @@ TEST_CASE("an acceptor takes every connection; without descriptors it lets go of
         boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), listener.port()));
     std::vector<Descriptor> accepted;
     int shed = 0;
-    Acceptor acceptor(loop, listener.take(0),
+    ReserveDescriptor reserve;
+    Acceptor acceptor(loop, listener.take(0), reserve,
                       {[&](Descriptor client) { accepted.push_back(std::move(client)); },
                        [&](std::string_view) { ++shed; }});
     std::vector<Socket> clients;
@@ -360,6 +362,43 @@ TEST_CASE("an acceptor takes every connection; without descriptors it lets go of
 
     clients.emplace_back(loop, endpoint, wakeup.waker());  // and it goes on as before
     CHECK(runs_until(loop, [&] { return accepted.size() == 51; }));
+}
+
+TEST_CASE("without descriptors several acceptors let go of all who come, whoever gets the reserve") {
+    constexpr int k_acceptors = 4, k_clients = 400;
+    Loop here;
+    Wakeup wakeup(here);
+    ListenerSet listeners({"127.0.0.1", 0, {}}, k_acceptors);
+    const Endpoint endpoint(
+        boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), listeners.port()));
+    std::vector<Socket> clients;
+    for (int i = 0; i < k_clients; ++i)
+        clients.emplace_back(here, endpoint, wakeup.waker());
+    ReserveDescriptor reserve;
+    std::atomic<int> accepted{0}, shed{0};
+    std::vector<std::unique_ptr<Loop>> loops;
+    std::vector<std::unique_ptr<Acceptor>> acceptors;
+    for (std::size_t i = 0; i < k_acceptors; ++i) {
+        loops.push_back(std::make_unique<Loop>());
+        acceptors.push_back(std::make_unique<Acceptor>(
+            *loops.back(), listeners.take(i), reserve,
+            Acceptor::Events{[&](const Descriptor&) { ++accepted; }, [&](std::string_view) { ++shed; }}));
+    }
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit none{next_descriptor(), before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    std::vector<std::thread> threads;
+    for (const auto& loop : loops)
+        threads.emplace_back([&loop] { loop->run(); });
+    const bool all_shed = runs_until(here, [&] { return shed + accepted == k_clients; });
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    CHECK(all_shed);
+    CHECK(shed == k_clients);
+    for (std::size_t i = 0; i < k_acceptors; ++i) {
+        loops[i]->post([&, i] { loops[i]->stop(); });
+        threads[i].join();
+    }
 }
 
 }  // namespace noren::proxy::net

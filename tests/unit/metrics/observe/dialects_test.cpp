@@ -74,6 +74,37 @@ TEST_CASE("dialect: Responses") {
     CHECK_FALSE(is_token(R"({"type":"response.created","response":{"output":[{"text":"x"}]}})"));
 }
 
+TEST_CASE("usage is read from a response however it ended") {
+    for (const char* end : {"completed", "incomplete", "failed"}) {
+        INFO(end);
+        const auto seen = observed(
+            "data: {\"type\":\"response.output_text.delta\",\"delta\":\"soup\"}\n\n"
+            "data: {\"type\":\"response." +
+            std::string(end) + "\",\"response\":{\"usage\":{\"input_tokens\":11,\"output_tokens\":7}}}\n\n");
+        CHECK(seen.output_tokens == 7);
+        CHECK(seen.input_tokens == 11);
+        CHECK(seen.complete);
+        CHECK(seen.error == (std::string(end) == "failed"));
+    }
+}
+
+TEST_CASE("usage that comes in parts is put together, and needs no choices beside it") {
+    const auto parts = observed(
+        "data: "
+        "{\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":25,\"output_tokens\":1}}}\n\n"
+        "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"soup\"}}\n\n"
+        "data: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":15}}\n\n");
+    CHECK(parts.input_tokens == 25);
+    CHECK(parts.output_tokens == 15);
+    for (const char* choices : {"", "\"choices\":[],", "\"choices\":null,"}) {
+        INFO(choices);
+        const auto seen = observed(chat(R"({"content":"soup"})") + "data: {" + choices +
+                                   "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n");
+        CHECK(seen.output_tokens == 2);
+        CHECK(seen.token_events == 1);
+    }
+}
+
 TEST_CASE("dialect: Anthropic") {
     CHECK(is_token(R"({"type":"content_block_delta","delta":{"type":"text_delta","text":"soup"}})"));
     CHECK(is_token(R"({"type":"content_block_delta","delta":{"thinking":"hm"}})"));

@@ -1,0 +1,38 @@
+#include "proxy/descriptors.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace noren::proxy {
+namespace {
+
+// Listeners, loops and logs take some 10 and 4 a worker; the ops port takes up to 64 connections.
+constexpr std::uint64_t k_own = 128;
+
+}  // namespace
+
+std::uint64_t raise_descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        ::setrlimit(RLIMIT_NOFILE, &limit);  // refused: the soft limit stays, which descriptor_limit() tells
+    }
+    return descriptor_limit();
+}
+
+std::uint64_t descriptor_limit() {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::numeric_limits<std::uint64_t>::max();
+    return limit.rlim_cur;
+}
+
+std::uint32_t connections_that_fit(std::uint64_t descriptors, std::uint32_t max_concurrency) {
+    const std::uint64_t half = descriptors / 2;
+    const std::uint64_t kept = max_concurrency == 0 ? half : std::min(half, k_own + max_concurrency);
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(descriptors - kept, std::numeric_limits<std::uint32_t>::max()));
+}
+
+}  // namespace noren::proxy
