@@ -7,7 +7,7 @@
 #   gate         the gate's promises, 1,000,000 steps on each of 4 threads under TSan          3 min
 #   corpus       200,000 mutated bodies through the observer                                   6 min
 #   reload       200 live changes of the configuration, by each way a file can change         23 min
-#   real         real clients, balancers and engines; downloads their packages               @REAL@ min
+#   real         real clients, balancers and engines; downloads their packages                15 min
 #   soak         10 minutes between a load and an engine that is killed and made to misbehave  10 min
 #   image        the container images, built and run without a Docker engine                  10 min
 #   asan tsan    the C++ tests under sanitizers; each builds everything once more              15 min
