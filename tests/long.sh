@@ -10,7 +10,7 @@
 #   reload       200 live changes of the configuration, by each way a file can change         23 min
 #   drain        200 streams of up to 60 s are finished when noren is told to end              2 min
 #   starts       two norens at once on one Unix path, 2 times 200 times                         3 min
-#   real         real clients, balancers and engines; downloads their packages                 25 min
+#   real         real clients, balancers and engines; downloads their packages                 15 min
 #   soak         10 minutes between a load and an engine that is killed and made to misbehave  12 min
 #   soak-tls     the same through two norens with TLS between them                             12 min
 #   image        the container images, built and run without a Docker engine                  10 min

@@ -26,11 +26,11 @@ class Chat:
 
     def direct_text(self):
         request = urllib.request.Request(self.stack.engine.url + OpenAI.path, self.body, {"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=180) as answer:
             return text_of(answer.read())
 
     def curl(self, *words, **popen):
-        return curl("--max-time", "60", "-H", "content-type: application/json", "-H", f"x-request-id: {self.request_id}",
+        return curl("--max-time", "180", "-H", "content-type: application/json", "-H", f"x-request-id: {self.request_id}",
                     *words, self.stack.noren.url + OpenAI.path, **popen)
 
 
@@ -45,7 +45,7 @@ def text_of(body):
 
 
 def ended(process, status=0):
-    out, err = process.communicate(timeout=90)
+    out, err = process.communicate(timeout=200)
     assert process.returncode == status, f"curl: exit {process.returncode}, {err[-300:]}"
     return out, err.decode()
 
@@ -53,8 +53,8 @@ def ended(process, status=0):
 @behaviour("curl", "Expect: 100-continue with 2 MiB: 100, then the body, then the answer")
 def expect(stack):
     chat = Chat(stack, padding=2 * MEBIBYTE)
-    # Without a 100 curl would wait for a minute, and end.
-    out, trace = ended(chat.curl("-v", "-H", "Expect: 100-continue", "--expect100-timeout", "90", "--data-binary",
+    # Without a 100 curl would wait until --max-time.
+    out, trace = ended(chat.curl("-v", "-H", "Expect: 100-continue", "--expect100-timeout", "200", "--data-binary",
                                  f"@{chat.file}"))
     heads = [line[2:14] for line in trace.splitlines() if line.startswith("< HTTP/")]
     same("heads", heads, ["HTTP/1.1 100", "HTTP/1.1 200"])
@@ -66,7 +66,7 @@ def expect(stack):
 def expect_refused(stack):
     chat = Chat(stack, padding=2 * MEBIBYTE)
     with stack.noren.admitting(max_queue=0), occupied(stack.llama):
-        out, _ = ended(chat.curl("-H", "Expect: 100-continue", "--expect100-timeout", "90", "--data-binary", f"@{chat.file}",
+        out, _ = ended(chat.curl("-H", "Expect: 100-continue", "--expect100-timeout", "200", "--data-binary", f"@{chat.file}",
                                  "-w", "\n%{http_code} %{size_upload}"))
     body, figures = out.rsplit(b"\n", 1)
     same("status and bytes sent", figures, b"429 0")
@@ -84,7 +84,7 @@ def http10(stack):
         first = process.stdout.readline()
         running = stack.noren.running()
         out = first + process.stdout.read()
-        status = process.wait(60)
+        status = process.wait(180)
     same("exit status", status, 0)
     same("running at the first line", running, 1)
     assert b"transfer-encoding" not in head.lower() and b"content-length" not in head.lower(), head
@@ -128,7 +128,7 @@ def fnv1a64(data):
 def upload(stack):
     file = stack.folder / "upload"
     file.write_bytes(os.urandom(MEBIBYTE))
-    out, _ = ended(curl("--max-time", "60", "-T", str(file), stack.site(Simulator).noren.url + "/raw/sink"))
+    out, _ = ended(curl("--max-time", "180", "-T", str(file), stack.site(Simulator).noren.url + "/raw/sink"))
     told = json.loads(out)
     same("what arrived", (told["bytes"], told["fnv1a64"]), (MEBIBYTE, fnv1a64(file.read_bytes())))
     return f"{told['bytes']} bytes, the same hash"

@@ -158,7 +158,7 @@ def occupied(site, seconds=0.0):
     """A stream that holds the only place, from its first byte until the block ends, and for so long at least: then its
     client leaves. What a place is held for goes into noren's Retry-After."""
     path, body = site.engine.endless()
-    holder = http.client.HTTPConnection(site.address(), timeout=60)
+    holder = http.client.HTTPConnection(site.address(), timeout=180)
     begin = time.monotonic()
     holder.request("POST", path, json.dumps(body), {"content-type": "application/json"})
     answer = holder.getresponse()

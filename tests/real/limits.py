@@ -31,7 +31,7 @@ class StreamInBackground(Background):
         super().__init__(chat_to_its_end)
 
     def streaming(self):
-        assert self.started.wait(30), f"no first token: {self.error}"
+        assert self.started.wait(90), f"no first token: {self.error}"
         return self
 
 

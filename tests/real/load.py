@@ -18,14 +18,16 @@ def aiperf(stack):
     if not PROGRAM.exists():
         raise Skip("not installed: run.sh could not, and said why")
     tokenizer = stack.folder / "tokenizer"
-    subprocess.run([PROGRAM.with_name("python"), str(pathlib.Path(__file__).with_name("vllm_model.py")), str(tokenizer)], check=True)
+    maker = pathlib.Path(__file__).with_name("vllm_model.py")
+    subprocess.run([PROGRAM.with_name("python"), str(maker), str(tokenizer)], check=True)
     artifacts = stack.folder / "aiperf"
     before = stack.noren.metrics()
     logged = len(stack.noren.exchanges())
-    command = [PROGRAM, "profile", "--model", stack.engine.model, "--url", stack.noren.url, "--endpoint-type", "chat", "--streaming",
-               "--tokenizer", str(tokenizer), "--use-server-token-count", "--request-count", str(REQUESTS),
-               "--concurrency", str(CLIENTS), "--synthetic-input-tokens-mean", "8", "--output-tokens-mean", str(TOKENS),
-               "--extra-inputs", "ignore_eos:true", "--extra-inputs", "temperature:0", "--output-artifact-dir", str(artifacts),
+    command = [PROGRAM, "profile", "--model", stack.engine.model, "--url", stack.noren.url,
+               "--endpoint-type", "chat", "--streaming", "--tokenizer", str(tokenizer), "--use-server-token-count",
+               "--request-count", str(REQUESTS), "--concurrency", str(CLIENTS), "--synthetic-input-tokens-mean", "8",
+               "--output-tokens-mean", str(TOKENS), "--extra-inputs", "ignore_eos:true", "--extra-inputs", "temperature:0",
+               "--output-artifact-dir", str(artifacts),
                "--ui", "none", "--no-gpu-telemetry", "--no-server-metrics"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=400,
                           env={**os.environ, "HF_ENDPOINT": NO_HUB}, check=False)

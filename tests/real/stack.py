@@ -92,7 +92,7 @@ class Noren(Process):
         self.upstream = upstream
         self.listen, self.ops = free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.listen}"
-        self.admission = {"max_concurrency": 1, "max_queue": 8, "queue_timeout": "60s", "full_status": 429,
+        self.admission = {"max_concurrency": 1, "max_queue": 8, "queue_timeout": "180s", "full_status": 429,
                           **admission}
         self.drain_timeout = drain_timeout
         self.program, self.sockets = str(program), tempfile.TemporaryDirectory(prefix="noren-real-")

@@ -5,7 +5,7 @@ from clients.apis import Anthropic
 from clients.client import Client, Refused, Seen
 
 
-def anthropic_client(url, request_id, max_retries=0, timeout=60):
+def anthropic_client(url, request_id, max_retries=0, timeout=180):
     return anthropic.Anthropic(base_url=url, api_key="none", timeout=timeout, max_retries=max_retries,
                                default_headers={"x-request-id": request_id})
 

@@ -18,7 +18,7 @@ class Ask:
     tools: bool = False
     malformed: bool = False  # a message of the wrong type: the engine says 400
     retries: int = 0  # of the client's own
-    timeout: float = 60.0  # seconds, of the client's own
+    timeout: float = 180.0  # seconds, of the client's own
     leave_after: int | None = None  # pieces of text of a stream, then the client leaves in its own way
 
 
@@ -74,7 +74,7 @@ class Background(threading.Thread):
         except Exception as error:  # for result()
             self.error = error
 
-    def result(self, seconds=120):
+    def result(self, seconds=240):
         self.join(seconds)
         assert not self.is_alive(), f"no end within {seconds} s"
         if self.error:

@@ -39,7 +39,7 @@ class Curl(Client):
                         seen.left = True
                         on_left()
                         return seen
-                status = process.wait(60)
+                status = process.wait(180)
                 heads = process.stderr.read().decode()
             finally:
                 process.kill()

@@ -17,9 +17,9 @@ class LangChain(Client):
     def ask(self, ask, on_event=lambda: None, on_left=lambda: None):
         fields, beside = OpenAI.body(ask)
         model = langchain_openai.ChatOpenAI(
-            model=ask.model, base_url=ask.url + "/v1", api_key="none", timeout=ask.timeout, max_retries=ask.retries, temperature=0,
-            max_tokens=fields["max_tokens"], stop_sequences=fields.get("stop"), stream_usage=True, extra_body=beside,
-            default_headers={"x-request-id": ask.request_id})
+            model=ask.model, base_url=ask.url + "/v1", api_key="none", timeout=ask.timeout, max_retries=ask.retries,
+            temperature=0, max_tokens=fields["max_tokens"], stop_sequences=fields.get("stop"), stream_usage=True,
+            extra_body=beside, default_headers={"x-request-id": ask.request_id})
         if ask.tools:
             model = model.bind_tools(fields["tools"], tool_choice="required")
         seen, whole = Seen(), None

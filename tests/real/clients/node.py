@@ -35,7 +35,7 @@ class NodeClient(Client):
                         on_left()
                         break
                 process.stdin.close()
-                status = process.wait(60)
+                status = process.wait(180)
                 assert status == 0, f"{self.script} ended with {status}: {process.stderr.read()[-600:]}"
             finally:
                 process.kill()

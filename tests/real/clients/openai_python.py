@@ -10,7 +10,7 @@ from clients.client import Client, Refused, Seen, arguments_of
 MODEL = "gemma-3-270m"
 
 
-def openai_client(url, request_id="direct", max_retries=0, timeout=60, **options):
+def openai_client(url, request_id="direct", max_retries=0, timeout=180, **options):
     return openai.OpenAI(base_url=url + "/v1", api_key="none", timeout=timeout, max_retries=max_retries,
                          default_headers={"x-request-id": request_id}, **options)
 
