@@ -288,8 +288,45 @@ def custom_resources(rendered):
     check("... and a wrong field would be noticed", [] if fails([*compiler, path]) else ["it is not"])
 
 
+# --- on a machine without containers
+
+def bare_metal():
+    unit_file = os.path.join(TOP, "deploy/systemd/noren.service")
+    build = os.path.dirname(os.path.abspath(BIN))
+    if not os.path.exists(os.path.join(build, "CMakeCache.txt")) or not os.path.exists(os.path.join(BIN, "noren")):
+        skip("cmake --install", f"{build} is no build of noren")
+    else:
+        with tempfile.TemporaryDirectory() as root:
+            faults = fails(["cmake", "--install", build, "--prefix", "/usr/local"], env={**os.environ, "DESTDIR": root})
+            noren, example = (os.path.join(root, "usr/local", one) for one in ("bin/noren", "share/noren/noren.example.yaml"))
+            check("cmake --install: the program, its example config and the unit", faults or [
+                f"{one} is missing" for one in (noren, example, os.path.join(root, "usr/local/lib/systemd/system/noren.service"))
+                if not os.path.exists(one)])
+            check("... and the installed noren takes the installed example", fails([noren, "check", example]))
+    if not shutil.which("systemd-analyze"):
+        skip("the systemd unit", "no systemd-analyze here")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        with open(unit_file, encoding="utf-8") as file:
+            unit = file.read()
+        # verify wants the program to be there, and says nothing of what it does not know but on stderr.
+        tried = os.path.join(folder, "noren.service")
+        with open(tried, "w", encoding="utf-8") as file:
+            file.write(unit.replace("/usr/local/bin/noren", sys.executable))
+
+        def verify():
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no", tried], capture_output=True, text=True, check=False)
+            return [line for line in (done.stdout + done.stderr).splitlines() if "noren" in line]
+
+        check("systemd-analyze verify", verify())
+        with open(tried, "a", encoding="utf-8") as file:
+            file.write("[Service]\nProtectSytem=strict\n")
+        check("... and a wrong key would be noticed", [] if verify() else ["it is not"])
+
+
 def main():
     lint()
+    bare_metal()
     render_all()
     rendered = all_renders()
     only_the_engine_changes(rendered)
