@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -68,8 +69,9 @@ class App {
     void refusing(std::string_view reason, const RefusalEpisode::News& news);
     std::uint32_t most_connections() const;
     void terminate_with(std::chrono::milliseconds lame_duck);
-    std::string control(std::string_view command);
-    std::string override_limit(const std::string& limit);
+    std::string control(std::string_view words);
+    std::string reload_for_control();
+    std::string override_limit(std::uint32_t limit);
     Status status();
     std::vector<std::string> not_ready_because() const;
 
