@@ -20,6 +20,9 @@
 #include "proxy/admission/gate.hpp"
 #include "proxy/admission/retry_after.hpp"
 #include "proxy/drain.hpp"
+#include "proxy/engine_page/engine_view.hpp"
+#include "proxy/engine_page/page_board.hpp"
+#include "proxy/engine_page/page_fetcher.hpp"
 #include "proxy/heartbeat.hpp"
 #include "proxy/log/log.hpp"
 #include "proxy/ops/control_socket.hpp"
@@ -55,6 +58,7 @@ class App {
 
   private:
     void sample_gauges();
+    std::string metrics_page();
     OpsHooks ops_hooks();
     Drain::Hooks drain_hooks();
     void apply(const config::Config& config);
@@ -62,6 +66,7 @@ class App {
     void handle_signals();
     void end();
     void engine_changed(bool up, std::string_view why);
+    void page_fetched(const engine_page::Outcome& outcome);
     void worker_changed(std::size_t worker, bool stuck);
     void terminate_with(std::chrono::milliseconds lame_duck);
     std::string control(std::string_view command);
@@ -79,12 +84,15 @@ class App {
     std::atomic<bool> engine_up_{false};
     config::Endpoint engine_;
     upstream::Resolver resolver_;
+    engine_page::PageBoard pages_;
+    engine_page::EngineView engine_view_;
     Services services_;
     Heartbeat heartbeat_;
     Server server_;
     OpsServer ops_;
     std::unique_ptr<ControlSocket> control_;
     upstream::HealthProbe probe_;
+    engine_page::PageFetcher page_fetcher_;
     Drain drain_;
     Reload reload_;
     asio::signal_set signals_;

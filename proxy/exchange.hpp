@@ -23,6 +23,11 @@
 
 namespace noren::proxy {
 
+namespace engine_page {
+struct Page;
+struct Outcome;
+}  // namespace engine_page
+
 /// Lives in the connection's frame for the length of run(). What it holds (permit, lease, gauges) gives
 /// itself back when it goes, whatever way run() ends. The worker's thread only.
 class Exchange final : private relay::PayloadSink {
@@ -57,6 +62,8 @@ class Exchange final : private relay::PayloadSink {
     net::Task<Verdict> connect();
     net::Task<Verdict> relay();
     net::Task<Verdict> tunnel();
+    /// In place of all of them, for the engine's metrics page. Empty: it is to be relayed like any other.
+    net::Task<std::optional<bool>> share_page();
     bool finish(const Verdict& failure);
 
     // What the phases do between two sleeps.
@@ -71,15 +78,22 @@ class Exchange final : private relay::PayloadSink {
     Verdict switch_protocols(const http::ResponseHead& head);
     Verdict begin_answer(const http::ResponseHead& head, std::string_view rest, metrics::TimePoint at);
     Verdict take_body_bytes(std::string_view head, std::string_view bytes, metrics::TimePoint at);
+    std::string load_report_for(const http::ResponseHead& head) const;
     Verdict engine_hung_up(bool orderly);
     void answer_over(metrics::TimePoint at);
     void leave_engine();
     bool may_retry(bool orderly) const;
 
+    bool wants_shared_page() const;
+    Verdict failure_of(const engine_page::Outcome& outcome) const;
+    net::Task<Verdict> send_page(const engine_page::Page& page, metrics::TimePoint kept_since);
+    std::string page_head(const engine_page::Page& page, metrics::TimePoint kept_since);
+
     Verdict watch_client();
     Due next_due() const;
     Verdict expired(const Due& due) const;
     Failure refused(Reason reason, std::string_view detail);
+    Failure unreachable(int error) const;
     std::uint32_t retry_after(std::chrono::duration<double> not_before = {}) const;
     bool answer_options();
 

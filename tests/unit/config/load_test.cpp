@@ -315,7 +315,7 @@ TEST_CASE("the engine's metrics page: what may be said of it, and what may not")
     CHECK(mistakes("engine_metrics: {window: 61s}\n") ==
           Lines{key + "window: found \"61s\", expected a duration from 0 to 1m (units ms, s, m, h)"});
     CHECK(mistakes("engine_metrics: {timeout: 0}\n") ==
-          Lines{key + "timeout: found \"0\", expected a duration from 10ms to 1h (units ms, s, m, h)"});
+          Lines{key + "timeout: found 0, expected a duration from 10ms to 1h (units ms, s, m, h)"});
     CHECK(mistakes("engine_metrics: {max_size: 1KiB}\n").size() == 1);
     CHECK(mistakes("engine_metrics: {max_age: 10ms}\n").size() == 1);
     for (const char* name : {"figures", "merge", "add_queue"}) {
