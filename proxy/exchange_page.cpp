@@ -91,16 +91,18 @@ net::Task<Exchange::Verdict> Exchange::send_page(const engine_page::Page& page, 
     client_took_ = Clock::now();
     meter_.shared_answer(status_, client_took_);
     std::string_view rest = page.body;
-    down_.out.send(page_head(page, kept_since));
+    const auto take = [this, &rest] {
+        const std::string_view piece = rest.substr(0, k_piece);
+        rest.remove_prefix(piece.size());
+        bytes_.to_client += piece.size();
+        return piece;
+    };
+    down_.out.send(page_head(page, kept_since), take());
     for (;;) {
         down_.out.flush();
         while (!rest.empty() && !down_.out.broken() &&
-               down_.out.waiting() < settings_->config.downstream.buffer) {
-            const std::string_view piece = rest.substr(0, k_piece);
-            down_.out.send(piece);
-            rest.remove_prefix(piece.size());
-            bytes_.to_client += piece.size();
-        }
+               down_.out.waiting() < settings_->config.downstream.buffer)
+            down_.out.send(take());
         if (down_.out.broken())
             co_return make_failure(Reason::client_closed, "the client closed the connection");
         if (rest.empty() && down_.out.empty()) co_return std::nullopt;

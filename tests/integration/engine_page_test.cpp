@@ -345,6 +345,11 @@ TEST_CASE("engine page: the window is changed by a reload") {
     CHECK(body_of(before.receive_all()) == k_page);
     CHECK(noren.metric(fetches("ok")) == 0);
     noren.reload(k_long_window);
+    // A request that comes together with the news of a reload may still be served by the old settings.
+    Peer between = Peer::connect(noren.port());
+    between.send(ask("", "/health"));
+    serve_one(engine, answer("ok"));
+    CHECK(body_of(between.receive_all()) == "ok");
     Peer after = asking(noren);
     serve_one(engine, answer(k_page));
     CHECK(body_of(after.receive_all()) == k_page);

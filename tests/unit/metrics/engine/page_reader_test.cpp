@@ -118,7 +118,8 @@ TEST_CASE("what a Prometheus would not take is malformed, and the next line is r
                                                 "# TYPE a gauge gauge"};
     for (const std::string& line : malformed) {
         INFO(line);
-        PageReader reader(line + "\nb 2\n");
+        const std::string page = line + "\nb 2\n";
+        PageReader reader(page);
         CHECK(reader.next()->kind == Kind::malformed);
         CHECK(reader.next()->number == 2);
     }
