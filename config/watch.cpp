@@ -1,6 +1,7 @@
 #include "config/watch.hpp"
 
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,15 +17,24 @@ namespace noren::config {
 
 namespace {
 
+// Not IN_MODIFY: a log that somebody writes in the same directory would wake us with every line.
 constexpr std::uint32_t k_entry_events =
-    IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
+    IN_CLOSE_WRITE | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
 constexpr std::uint32_t k_directory_events = IN_DELETE_SELF | IN_MOVE_SELF;
 constexpr std::uint32_t k_lost_events = k_directory_events | IN_IGNORED | IN_UNMOUNT | IN_Q_OVERFLOW;
 
+/// What a name has just been made for: a file, which comes with somebody who writes it, and not a link. Its
+/// first bytes may have been written before it could be watched.
+bool is_opened_by_creator(const std::string& path) {
+    struct stat status{};
+    return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
+}
+
 }  // namespace
 
-FileWatcher::FileWatcher(std::string path, std::string_view loaded, Events events)
+FileWatcher::FileWatcher(std::string path, std::string_view loaded, Events events, Read read)
     : path_(std::move(path)),
+      read_(read ? std::move(read) : if_readable),
       seen_(loaded),
       fd_(events == Events::inotify ? ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1) {
     arm();
@@ -46,6 +56,9 @@ void FileWatcher::arm() {
         if (!watches.contains(watch)) ::inotify_rm_watch(fd_, watch);
     }
     watches_ = std::move(watches);
+    const int file = ::inotify_add_watch(fd_, path_.c_str(), IN_MODIFY | IN_CLOSE_WRITE | IN_MASK_ADD);
+    if (file_ >= 0 && file_ != file) ::inotify_rm_watch(fd_, file_);
+    file_ = file;
 }
 
 bool FileWatcher::drain_events() {
@@ -65,13 +78,14 @@ bool FileWatcher::drain_events() {
                 is_news |= event.wd < 0 || watches_.contains(event.wd);
                 continue;
             }
+            if (event.wd == file_) {
+                being_written_ = (event.mask & IN_MODIFY) != 0;
+                is_news |= !being_written_;
+            }
             const auto watch = watches_.find(event.wd);
             if (watch == watches_.end() || event.len == 0 || !watch->second.contains(name)) continue;
-            if ((event.mask & IN_MODIFY) != 0) {
-                being_written_ = true;
-                continue;
-            }
             if ((event.mask & IN_ATTRIB) == 0) being_written_ = false;
+            if ((event.mask & IN_CREATE) != 0) being_written_ = is_opened_by_creator(path_);
             is_news = true;
         }
     }
@@ -84,8 +98,7 @@ std::optional<std::string> FileWatcher::changed_content() {
     // First armed, then read: a change after the reading makes an event.
     arm();
     if (std::exchange(being_written_, false)) return std::nullopt;
-    auto file = read_file(path_);
-    auto* text = std::get_if<std::string>(&file);
+    std::optional<std::string> text = read_(path_);
     if (!text || *text == seen_) {
         was_empty_ = false;
         return std::nullopt;
@@ -93,7 +106,13 @@ std::optional<std::string> FileWatcher::changed_content() {
     if (text->empty() && !std::exchange(was_empty_, true)) return std::nullopt;
     was_empty_ = false;
     seen_ = *text;
-    return std::move(*text);
+    return text;
+}
+
+std::optional<std::string> FileWatcher::if_readable(const std::string& path) {
+    auto file = read_file(path);
+    auto* text = std::get_if<std::string>(&file);
+    return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
 void FileWatcher::remember(std::string_view loaded) {

@@ -37,7 +37,6 @@ Buckets token_count();
 }  // namespace buckets
 
 /// Number of bounds of buckets::itl(); a stream keeps its own bins of that shape.
-inline constexpr std::size_t k_itl_bounds = 34;
 
 inline constexpr std::array<std::string_view, 7> k_endpoint_names = {
     "chat_completions", "completions", "responses", "messages", "embeddings", "rerank", "passthrough"};

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include "metrics/exchange_state.hpp"
 
@@ -24,11 +23,9 @@ ModelSeries& ExchangeMeter::State::series() {
 /// events were complete with the read that ended at `at`.
 void ExchangeMeter::State::stamp(std::uint32_t events, TimePoint at) {
     if (events == 0) return;
-    const bool first = tokens.events() == 0;
-    tokens.on_events(events, at);
-    if (first) first_token(at);
+    if (tokens.events() == 0) first_token(at);
+    record_gaps(tokens.on_events(events, at));
     series().output_tokens_events.Increment(events);
-    if (tokens.flush_due()) flush_gaps();
 }
 
 /// TTFT is written at once: a stream that breaks later had its first token all the same.
@@ -43,14 +40,9 @@ void ExchangeMeter::State::first_token(TimePoint at) {
     if (sent_at) series().upstream_ttft.Observe(seconds(at - *sent_at));
 }
 
-void ExchangeMeter::State::flush_gaps() {
-    const TokenClock::Bins& bins = tokens.bins();
-    // With several choices the gaps between their interleaved tokens are nobody's latency.
-    if (bins.total > 0 && choices <= 1) {
-        gap_counts.assign(bins.counts.begin(), bins.counts.end());
-        series().itl.ObserveMultiple(gap_counts, bins.sum);
-    }
-    tokens.clear_bins();
+/// With several choices the gaps between their interleaved tokens are nobody's latency.
+void ExchangeMeter::State::record_gaps(const TokenClock::Gaps& gaps) {
+    if (gaps.count > 0 && choices <= 1) series().itl.Observe(gaps.each, gaps.count);
 }
 
 /// Without memory for it the answer goes on unobserved, and says so.
@@ -207,20 +199,23 @@ Phase ExchangeMeter::phase() const noexcept {
     return state_->phase();
 }
 
+bool ExchangeMeter::finished() const noexcept {
+    return state_->finished;
+}
+
 void ExchangeMeter::finish(const Ending& ending, const ByteCounts& bytes, TimePoint at) {
     State& s = *state_;
     if (std::exchange(s.finished, true)) return;
-    s.left_in = s.phase();
+    const Phase left_in = s.phase();
     s.awaiting.reset();
     s.stalled.reset();
     s.answer_ended();
     // A cut answer may end in a whole event without its end mark: a token, but nobody knows when it came.
     if (s.fresh_events > 0) s.series().output_tokens_events.Increment(std::exchange(s.fresh_events, 0));
-    if (s.observer) s.seen = s.observer->observation();
-    s.tokens.settle();
-    s.flush_gaps();
+    s.record_gaps(s.tokens.settle());
     s.stages.enter(s.stages.current(), at);
-    s.record(s.refined(ending), bytes, at);
+    const Observation seen = s.observer ? s.observer->observation() : Observation();
+    s.record({s.refined(ending, seen), seen, bytes, at, left_in});
     s.tunnel.reset();
     s.inflight.reset();
 }

@@ -92,6 +92,7 @@ class ExchangeMeter {
 
     /// The exchange is over (last byte to the client, or the break). Exactly once. Records everything.
     void finish(const Ending& ending, const ByteCounts& bytes, TimePoint at);
+    bool finished() const noexcept;
 
   private:
     struct State;

@@ -61,7 +61,7 @@ std::string_view level_of(const Ending& ending) {
 /// What was admitted and then cut by the end of a drain ran out of time; it was never refused a place.
 /// Client libraries close as soon as they have read a stream's end marker, often before the last chunk: who
 /// has the whole stream did not leave it.
-Ending ExchangeMeter::State::refined(Ending ending) const {
+Ending ExchangeMeter::State::refined(Ending ending, const Observation& seen) const {
     if (ending.outcome == Outcome::client_closed && ending.caught_up && streaming && seen.complete) {
         ending.outcome = Outcome::ok;
         ending.reason = {};
@@ -78,35 +78,36 @@ Ending ExchangeMeter::State::refined(Ending ending) const {
     return ending;
 }
 
-void ExchangeMeter::State::record(const Ending& ending, const ByteCounts& bytes, TimePoint at) {
-    series().requests(endpoint, ending.status, ending.outcome).Increment();
-    record_times(ending, at);
-    record_tokens(ending);
-    record_causes(ending);
-    record_bytes(bytes);
-    telemetry.log_access(log_line(ending, bytes, at), level_of(ending) == "error");
+void ExchangeMeter::State::record(const End& end) {
+    series().requests(endpoint, end.how.status, end.how.outcome).Increment();
+    record_times(end);
+    record_tokens(end);
+    record_causes(end);
+    record_bytes(end.bytes);
+    telemetry.log_access(log_line(end), level_of(end.how) == "error");
 }
 
 /// Duration and stages are observed together, so that the stages of all requests add up to their durations.
-void ExchangeMeter::State::record_times(const Ending& ending, TimePoint at) {
-    if (!gated || ending.outcome == Outcome::rejected) return;
-    const Folded folded = ending.outcome == Outcome::ok              ? Folded::ok
-                          : ending.outcome == Outcome::client_closed ? Folded::cancelled
-                                                                     : Folded::error;
-    series().duration[static_cast<std::size_t>(folded)]->Observe(seconds(at - began));
+void ExchangeMeter::State::record_times(const End& end) {
+    if (!gated || end.how.outcome == Outcome::rejected) return;
+    const Folded folded = end.how.outcome == Outcome::ok              ? Folded::ok
+                          : end.how.outcome == Outcome::client_closed ? Folded::cancelled
+                                                                      : Folded::error;
+    series().duration[static_cast<std::size_t>(folded)]->Observe(seconds(end.at - began));
     ProcessWide& process = telemetry.process();
     for (std::size_t i = 0; i < k_stage_count; ++i)
         process.stages[i]->Observe(seconds(stages.spent(static_cast<Stage>(i))));
     if (upstream_status != 0) process.write_stall.Observe(seconds(stages.spent(Stage::stall)));
 }
 
-std::optional<double> ExchangeMeter::State::time_per_output_token() const {
+std::optional<double> ExchangeMeter::State::time_per_output_token(const Observation& seen) const {
     if (choices > 1 || !seen.output_tokens) return std::nullopt;
     return tokens.time_per_output_token(*seen.output_tokens);
 }
 
-void ExchangeMeter::State::record_tokens(const Ending& ending) {
+void ExchangeMeter::State::record_tokens(const End& end) {
     if (!observer) return;
+    const Observation& seen = end.seen;
     ProcessWide& process = telemetry.process();
     if (seen.opaque) process.unobserved.add("encoding");
     if (seen.unparsed_events > 0) process.parse_errors.Increment(static_cast<double>(seen.unparsed_events));
@@ -125,18 +126,19 @@ void ExchangeMeter::State::record_tokens(const Ending& ending) {
     const bool generates = endpoint != Endpoint::embeddings && endpoint != Endpoint::rerank;
     if (generates && !seen.opaque && upstream_status < 400)
         figures.finish_reasons[finish_reason_index(seen.finish_reason)]->Increment();
-    if (ending.outcome != Outcome::ok) return;
-    if (const auto tpot = time_per_output_token()) {
+    if (end.how.outcome != Outcome::ok) return;
+    if (const auto tpot = time_per_output_token(seen)) {
         figures.tpot.Observe(*tpot);
         figures.tps.Observe(1.0 / *tpot);
     }
 }
 
-void ExchangeMeter::State::record_causes(const Ending& ending) {
+void ExchangeMeter::State::record_causes(const End& end) {
     ProcessWide& process = telemetry.process();
-    if (ending.outcome == Outcome::client_closed) process.disconnects.add(name_of(left_in));
+    const Ending& ending = end.how;
+    if (ending.outcome == Outcome::client_closed) process.disconnects.add(name_of(end.left_in));
     if (upstream_status >= 500) process.upstream_errors.add("http_5xx");
-    if (seen.error && upstream_status < 400) process.upstream_errors.add("stream_error");
+    if (end.seen.error && upstream_status < 400) process.upstream_errors.add("stream_error");
     if (ending.reason.empty()) return;
     process.failures.add(ending.reason);
     process.upstream_errors.add(upstream_fault(ending.reason));
@@ -151,8 +153,9 @@ void ExchangeMeter::State::record_bytes(const ByteCounts& bytes) {
     process.sent_bytes.add("upstream", static_cast<double>(bytes.to_upstream));
 }
 
-std::string ExchangeMeter::State::log_line(const Ending& ending, const ByteCounts& bytes,
-                                           TimePoint at) const {
+std::string ExchangeMeter::State::log_line(const End& end) const {
+    const Ending& ending = end.how;
+    const Observation& seen = end.seen;
     JsonLine line;
     line.add("time", rfc3339_now()).add("level", level_of(ending)).add("msg", std::string_view("exchange"));
     line.add("request_id", request_id).add("method", method).add("path", path);
@@ -162,14 +165,15 @@ std::string ExchangeMeter::State::log_line(const Ending& ending, const ByteCount
     line.add("status", std::int64_t{ending.status}).add("outcome", name_of(ending.outcome));
     if (!ending.reason.empty()) line.add("reason", ending.reason);
     if (!ending.detail.empty()) line.add("detail", ending.detail);
-    if (ending.outcome == Outcome::client_closed) line.add("phase", name_of(left_in));
+    if (ending.outcome == Outcome::client_closed) line.add("phase", name_of(end.left_in));
     if (seen.error && upstream_status < 400) line.add("engine_error", true);
 
-    line.add("duration_ms", milliseconds(at - began));
+    line.add("duration_ms", milliseconds(end.at - began));
     for (std::size_t i = 0; i < k_stage_count; ++i)
         line.add(std::string(k_stage_names[i]) + "_ms", milliseconds(stages.spent(static_cast<Stage>(i))));
     if (const auto first = tokens.first()) line.add("ttft_ms", milliseconds(*first - began));
-    if (const auto tpot = time_per_output_token()) line.add("tpot_ms", *tpot * 1e3).add("tps", 1.0 / *tpot);
+    if (const auto tpot = time_per_output_token(seen))
+        line.add("tpot_ms", *tpot * 1e3).add("tps", 1.0 / *tpot);
 
     line.add("input_tokens", seen.input_tokens).add("cached_tokens", seen.cached_tokens);
     line.add("output_tokens", seen.output_tokens);
@@ -181,10 +185,10 @@ std::string ExchangeMeter::State::log_line(const Ending& ending, const ByteCount
         line.add("token_events", static_cast<std::int64_t>(seen.token_events)).add("complete", seen.complete);
     line.add("finish_reason", seen.finish_reason);
 
-    line.add("bytes_from_client", static_cast<std::int64_t>(bytes.from_client));
-    line.add("bytes_to_upstream", static_cast<std::int64_t>(bytes.to_upstream));
-    line.add("bytes_from_upstream", static_cast<std::int64_t>(bytes.from_upstream));
-    line.add("bytes_to_client", static_cast<std::int64_t>(bytes.to_client));
+    line.add("bytes_from_client", static_cast<std::int64_t>(end.bytes.from_client));
+    line.add("bytes_to_upstream", static_cast<std::int64_t>(end.bytes.to_upstream));
+    line.add("bytes_from_upstream", static_cast<std::int64_t>(end.bytes.from_upstream));
+    line.add("bytes_to_client", static_cast<std::int64_t>(end.bytes.to_client));
     if (connected_at) line.add("upstream_reused", reused);
     return std::move(line).finish();
 }

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <prometheus/gauge.h>
 
@@ -40,20 +39,27 @@ struct ExchangeMeter::State {
     ModelSeries& series();
     void stamp(std::uint32_t events, TimePoint at);
     void first_token(TimePoint at);
-    void flush_gaps();
+    void record_gaps(const TokenClock::Gaps& gaps);
     void answer_ended();
     void stop_observing() noexcept;
     Phase phase() const;
 
-    // At the end.
-    Ending refined(Ending ending) const;
-    void record(const Ending& ending, const ByteCounts& bytes, TimePoint at);
-    void record_times(const Ending& ending, TimePoint at);
-    void record_tokens(const Ending& ending);
-    void record_causes(const Ending& ending);
+    /// All that is known when it is over.
+    struct End {
+        Ending how;
+        Observation seen;
+        ByteCounts bytes;
+        TimePoint at;
+        Phase left_in;
+    };
+    Ending refined(Ending ending, const Observation& seen) const;
+    void record(const End& end);
+    void record_times(const End& end);
+    void record_tokens(const End& end);
+    void record_causes(const End& end);
     void record_bytes(const ByteCounts& bytes);
-    std::optional<double> time_per_output_token() const;
-    std::string log_line(const Ending& ending, const ByteCounts& bytes, TimePoint at) const;
+    std::optional<double> time_per_output_token(const Observation& seen) const;
+    std::string log_line(const End& end) const;
 
     Telemetry& telemetry;
     const Endpoint endpoint;
@@ -75,11 +81,9 @@ struct ExchangeMeter::State {
 
     std::optional<ResponseObserver> observer;
     bool observer_over = false;
-    Observation seen;  ///< settled at the end
     bool streaming = false;
     bool upstream_over = false;
     TokenClock tokens;
-    std::vector<double> gap_counts;  ///< for flush_gaps(), kept so that only its first call allocates
     std::uint32_t fresh_events = 0;  ///< completed by body() since the last mark()
     ModelSeries* model_series = nullptr;
 
@@ -87,7 +91,6 @@ struct ExchangeMeter::State {
     std::optional<Held> awaiting;
     std::optional<Held> stalled;
     std::optional<Held> tunnel;
-    Phase left_in = Phase::upload;  ///< where it was at its end
     bool finished = false;
 };
 

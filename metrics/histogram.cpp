@@ -8,17 +8,10 @@ namespace noren::metrics {
 
 Histogram::Histogram(Buckets bounds) : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
 
-void Histogram::Observe(double value) {
+void Histogram::Observe(double value, std::uint64_t times) {
     const auto bucket = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
-    counts_[static_cast<std::size_t>(bucket)].fetch_add(1, std::memory_order_relaxed);
-    sum_.fetch_add(value, std::memory_order_relaxed);
-}
-
-void Histogram::ObserveMultiple(const std::vector<double>& counts, double sum) {
-    for (std::size_t i = 0; i < counts_.size(); ++i)
-        if (counts[i] > 0)
-            counts_[i].fetch_add(static_cast<std::uint64_t>(counts[i]), std::memory_order_relaxed);
-    sum_.fetch_add(sum, std::memory_order_relaxed);
+    counts_[static_cast<std::size_t>(bucket)].fetch_add(times, std::memory_order_relaxed);
+    sum_.fetch_add(value * static_cast<double>(times), std::memory_order_relaxed);
 }
 
 prometheus::ClientMetric Histogram::Collect() const {

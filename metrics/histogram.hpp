@@ -21,9 +21,8 @@ class Histogram {
     /// bounds: increasing; a value belongs to the first that is not below it, or to a last bucket.
     explicit Histogram(Buckets bounds);
 
-    void Observe(double value);
-    /// counts: of each bucket; sum: of the values behind them.
-    void ObserveMultiple(const std::vector<double>& counts, double sum);
+    /// times: so many observations of the same value.
+    void Observe(double value, std::uint64_t times = 1);
 
     /// An observation that is made meanwhile may be in the buckets and not in the sum yet. The buckets always
     /// add up to the count.

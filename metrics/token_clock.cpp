@@ -1,29 +1,16 @@
 #include "metrics/token_clock.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace noren::metrics {
-namespace {
 
-/// buckets::itl() as an array, so that finding a bin needs no vector.
-const std::array<double, k_itl_bounds>& itl_bounds() {
-    static const std::array<double, k_itl_bounds> bounds = [] {
-        std::array<double, k_itl_bounds> copy{};
-        const Buckets all = buckets::itl();
-        std::copy_n(all.begin(), copy.size(), copy.begin());
-        return copy;
-    }();
-    return bounds;
-}
-
-}  // namespace
-
-void TokenClock::on_events(std::uint32_t events, TimePoint at) noexcept {
-    if (events == 0) return;
+TokenClock::Gaps TokenClock::on_events(std::uint32_t events, TimePoint at) noexcept {
+    if (events == 0) return {};
+    Gaps before;
     if (events_ == 0) {
         first_ = at;
     } else if (at != last_) {
-        settle();
+        before = settle();
         open_gap_ = at - last_;
         open_events_ = events;
     } else if (open_events_ > 0) {
@@ -31,18 +18,12 @@ void TokenClock::on_events(std::uint32_t events, TimePoint at) noexcept {
     }
     last_ = at;
     events_ += events;
+    return before;
 }
 
-void TokenClock::settle() noexcept {
-    if (open_events_ == 0) return;
-    const double gap = seconds(open_gap_) / open_events_;
-    const auto& bounds = itl_bounds();
-    const auto bin = std::lower_bound(bounds.begin(), bounds.end(), gap) - bounds.begin();
-    bins_.counts[static_cast<std::size_t>(bin)] += open_events_;
-    bins_.sum += seconds(open_gap_);
-    if (bins_.total == 0) oldest_ = last_;
-    bins_.total += open_events_;
-    open_events_ = 0;
+TokenClock::Gaps TokenClock::settle() noexcept {
+    const std::uint32_t count = std::exchange(open_events_, 0);
+    return count == 0 ? Gaps{} : Gaps{count, seconds(open_gap_) / count};
 }
 
 std::optional<double> TokenClock::time_per_output_token(std::int64_t tokens) const {

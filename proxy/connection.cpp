@@ -23,11 +23,29 @@ namespace {
 constexpr std::chrono::seconds k_linger{2};
 constexpr std::size_t k_linger_bytes = 16 * 1024 * 1024;
 
+// Of those that a client has sent ahead; then it is the turn of the worker's other connections.
+constexpr int k_requests_per_turn = 8;
+
 Failure from_head_error(const http::HeadError& error) {
     return make_failure(Reason::bad_request, error.detail, error.status);
 }
 
 }  // namespace
+
+Downstream::Received Downstream::receive(std::span<char> scratch) {
+    if (!in.empty()) return {IoStatus::ok, in};
+    const net::IoResult read = socket.read(scratch);
+    if (read.status == IoStatus::would_block) return {};
+    return {read.status, {scratch.data(), read.bytes}};
+}
+
+void Downstream::used(std::string_view received, std::size_t size) {
+    if (received.data() == in.data()) {
+        take_in(size);
+    } else {
+        in.assign(received.substr(size));
+    }
+}
 
 Connection::Connection(Worker& worker, net::Descriptor client)
     : worker_(worker), down_(worker.loop(), std::move(client)) {
@@ -44,12 +62,13 @@ net::Task<> Connection::serve() {
         const bool secure = co_await shake_hands();
         if (!secure) co_return;
     }
+    int in_a_row = 0;  // of requests that had been sent ahead
     for (bool first = true;; first = false) {
         HeadText head = co_await read_head(first);
         if (std::holds_alternative<Closed>(head)) co_return;
         bool reusable = false;
         if (const Failure* failure = std::get_if<Failure>(&head)) {
-            refuse(*failure);
+            refuse(*failure, down_.in);
         } else {
             std::string text = std::get<std::string>(std::move(head));
             reusable = co_await serve_one(std::move(text));
@@ -59,6 +78,39 @@ net::Task<> Connection::serve() {
             co_await linger();
             co_return;
         }
+        const bool taken = co_await send_rest();
+        if (!taken) co_return;
+        in_a_row = down_.in.empty() ? 0 : in_a_row + 1;
+        if (in_a_row == k_requests_per_turn) {
+            in_a_row = 0;
+            down_.wakeup.waker().post();
+            co_await down_.wakeup.wait(net::k_never);
+        }
+    }
+}
+
+/// A client that sends request after request and reads no answer is not asked for the next. False: it takes
+/// nothing any more.
+net::Task<bool> Connection::send_rest() {
+    TimePoint took = Clock::now();
+    std::uint64_t written = down_.out.written();
+    for (bool again = false;;) {
+        if (!down_.out.flush()) co_return false;
+        if (down_.out.empty()) co_return true;
+        if (worker_.stopping() == Stop::now) co_return false;
+        const TimePoint now = Clock::now();
+        if (written != std::exchange(written, down_.out.written())) {
+            took = now;
+            again = false;
+        }
+        const auto settings = worker_.settings();
+        const TimePoint deadline = net::deadline_after(took, settings->config.downstream.stall_timeout);
+        if (now >= deadline) {
+            if (std::exchange(again, true)) co_return false;
+            down_.socket.try_anyway();
+            continue;
+        }
+        co_await down_.wakeup.wait(deadline);
     }
 }
 
@@ -97,6 +149,7 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
     http::HeadScanner scanner({limits.max_head, limits.max_fields});
     TimePoint began = down_.in.empty() ? net::k_never : Clock::now();  // of the head's first byte
     const TimePoint idle_since = Clock::now();
+    bool asked_again = false;
     for (bool skipped_line = false;;) {
         if (!skipped_line && down_.in.size() >= 2) {
             down_.in.erase(0, http::leading_empty_line(down_.in));
@@ -106,12 +159,13 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
         if (const auto* error = std::get_if<http::HeadError>(&found)) co_return from_head_error(*error);
         if (const auto* size = std::get_if<std::size_t>(&found)) {
             std::string text = down_.in.substr(0, *size);
-            down_.in.erase(0, *size);
+            down_.take_in(*size);
             co_return text;
         }
         const net::IoResult read = down_.socket.read(worker_.scratch());
         if (read.status == IoStatus::ok) {
             if (began == net::k_never) began = Clock::now();
+            asked_again = false;
             down_.in.append(worker_.scratch().data(), read.bytes);
             continue;
         }
@@ -123,6 +177,10 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
         const auto allowed = idle && !first ? timeouts.keep_alive : timeouts.head;
         const TimePoint deadline =
             allowed.count() == 0 ? net::k_never : (idle ? idle_since : began) + allowed;
+        if (Clock::now() >= deadline && !std::exchange(asked_again, true)) {
+            down_.socket.try_anyway();
+            continue;
+        }
         if (Clock::now() >= deadline) {
             if (idle) co_return Closed{};
             co_return make_failure(Reason::head_timeout, "the request head did not arrive in time");
@@ -136,13 +194,13 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
 net::Task<bool> Connection::serve_one(std::string text) {
     const auto parsed = http::parse_request_head(text);
     if (const auto* error = std::get_if<http::HeadError>(&parsed)) {
-        refuse(from_head_error(*error));
+        refuse(from_head_error(*error), text);
         co_return false;
     }
     const auto& head = std::get<http::RequestHead>(parsed);
     const auto framing = http::request_framing(head);
     if (const auto* error = std::get_if<http::HeadError>(&framing)) {
-        refuse(from_head_error(*error));
+        refuse(from_head_error(*error), text);
         co_return false;
     }
     Exchange exchange(worker_, down_, head, std::get<http::Framing>(framing), Clock::now());
@@ -150,11 +208,12 @@ net::Task<bool> Connection::serve_one(std::string text) {
 }
 
 /// Before there is an exchange: nobody knows what API was meant, so the answer speaks the most common
-/// dialect.
-void Connection::refuse(const Failure& failure) {
+/// dialect. head: as far as it has come; an answer to HEAD has no body, whatever was wrong with it.
+void Connection::refuse(const Failure& failure, std::string_view head) {
     worker_.services().telemetry.refused_head(failure.status, outcome_of(failure.reason),
                                               word_of(failure.reason));
-    down_.out.send(to_response(failure, Dialect::openai, {worker_.date(), {}, false}));
+    down_.out.send(
+        to_response(failure, Dialect::openai, {worker_.date(), {}, false, 1, !head.starts_with("HEAD ")}));
 }
 
 /// RFC 9112 9.6: say that nothing more comes, then read on for a while before closing.

@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <new>
 #include <utility>
 #include <variant>
 
@@ -30,6 +31,12 @@ constexpr std::size_t k_read_ahead = 64 * 1024;
 // An engine loads its model for tens of seconds: sooner than so is no use to ask again.
 constexpr std::chrono::seconds k_engine_start{5};
 
+/// The engine's doing: what it had sent before is still the client's.
+bool is_the_engines(Reason reason) {
+    return reason == Reason::upstream_reset || reason == Reason::upstream_timeout ||
+           reason == Reason::upstream_protocol || reason == Reason::upstream_tls;
+}
+
 }  // namespace
 
 Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& head,
@@ -44,7 +51,7 @@ Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& he
       began_(at),
       meter_(worker.services().telemetry, route_.endpoint, route_.gated, request_id_, head.method,
              path_of(head.target), at),
-      asked_(head.fields.value("content-type")),
+      asked_(std::in_place, head.fields.value("content-type")),
       body_(framing, settings_->config.downstream.max_body),
       client_heard_(at) {
     upgrade_offer_ = http::upgrade_offer(head, framing);
@@ -61,6 +68,7 @@ net::Task<bool> Exchange::run() {
     if (!failure) failure = co_await admit();
     if (!failure) failure = co_await connect();
     if (!failure) failure = co_await relay();
+    if (failure && is_the_engines(failure->reason) && !tunnelling_) co_await deliver_rest();
     co_return finish(failure);
 }
 
@@ -68,15 +76,15 @@ net::Task<bool> Exchange::run() {
 
 /// Takes the body as far as the hold goes, so that a slow upload holds no permit. A client that waits for
 /// "100 Continue" sends nothing before the engine has asked for it.
-net::Task<Exchange::Verdict> Exchange::collect_body() {
+net::Task<Verdict> Exchange::collect_body() {
     const auto& limits = settings_->config.downstream;
     if (limits.max_body != 0 && framing_.kind == http::BodyKind::length && framing_.length > limits.max_body)
         co_return make_failure(Reason::body_too_large, "the request body is larger than downstream.max_body");
     while (!expects_continue_) {
         if (Verdict failure = hold_body()) co_return failure;
         if (body_.done() || held_.size() >= limits.request_buffer) break;
-        if (Verdict failure = watch_client()) co_return failure;
-        if (!down_.in.empty()) continue;
+        if (down_.socket.peer_closed())
+            co_return make_failure(Reason::client_closed, "the client closed the connection");
         Due due = next_due();
         due = sooner(due, {deadline_after(client_heard_, settings_->config.timeouts.body_idle),
                            Reason::body_timeout, "the request body stopped coming"});
@@ -86,30 +94,72 @@ net::Task<Exchange::Verdict> Exchange::collect_body() {
     co_return std::nullopt;
 }
 
-/// Moves received bytes into the hold.
-Exchange::Verdict Exchange::hold_body() {
-    std::size_t used = 0;
-    Verdict failure;
-    while (!body_.done() && held_.size() < settings_->config.downstream.request_buffer) {
-        const auto step = body_.next(std::string_view(down_.in).substr(used));
-        used += step.consumed;
-        held_.append(step.wire);
-        bytes_.from_client += step.payload.size();
-        asked_.feed(step.payload);
-        if (step.status == relay::RequestBody::Status::malformed)
-            failure = make_failure(Reason::bad_request, "the request body's chunks are malformed");
-        if (step.status == relay::RequestBody::Status::too_large)
-            failure =
-                make_failure(Reason::body_too_large, "the request body is larger than downstream.max_body");
-        if (failure || step.consumed == 0) break;
+/// What the client has sent of its body; empty: nothing for now.
+Verdict Exchange::receive(std::string_view& bytes) {
+    const bool fresh = down_.in.empty();
+    const Downstream::Received received = down_.receive(worker_.scratch());
+    if (received.status != IoStatus::ok)
+        return make_failure(Reason::client_closed, "the client closed the connection");
+    bytes = received.bytes;
+    if (fresh && !bytes.empty()) client_heard_ = Clock::now();
+    return std::nullopt;
+}
+
+/// Moves what has been received into the hold.
+Verdict Exchange::hold_body() {
+    const std::size_t room = settings_->config.downstream.request_buffer;
+    for (int reads = 0; !body_.done() && held_.size() < room; ++reads) {
+        if (reads == k_reads_per_turn) {
+            down_.wakeup.waker().post();
+            break;
+        }
+        std::size_t received = 0;
+        if (framing_.kind == http::BodyKind::length && down_.in.empty()) {
+            if (Verdict failure = receive_held(received)) return failure;
+        } else {
+            std::string_view bytes;
+            if (Verdict failure = receive(bytes)) return failure;
+            received = bytes.size();
+            std::size_t used = 0;
+            auto status = relay::RequestBody::Status::ok;
+            while (used < bytes.size() && !body_.done() && held_.size() < room &&
+                   status == relay::RequestBody::Status::ok) {
+                const auto step = body_.next(bytes.substr(used));
+                used += step.consumed;
+                held_.append(step.wire);
+                bytes_.from_client += step.payload.size();
+                asked_->feed(step.payload);
+                status = step.status;
+            }
+            down_.used(bytes, used);
+            if (Verdict failure = verdict_on(status)) return failure;
+        }
+        if (received == 0) break;
     }
-    down_.in.erase(0, used);
-    return failure;
+    return std::nullopt;
+}
+
+/// Straight into the hold: what comes is the body, up to its length, and goes on as it is.
+Verdict Exchange::receive_held(std::size_t& received) {
+    const std::uint64_t left = framing_.length - bytes_.from_client;
+    const std::size_t room = settings_->config.downstream.request_buffer - held_.size();
+    const std::span<char> place = held_.room(static_cast<std::size_t>(std::min<std::uint64_t>(left, room)));
+    const net::IoResult read = down_.socket.read(place);
+    if (read.status == IoStatus::would_block) return std::nullopt;
+    if (read.status != IoStatus::ok)
+        return make_failure(Reason::client_closed, "the client closed the connection");
+    client_heard_ = Clock::now();
+    received = read.bytes;
+    held_.took(received);
+    const auto step = body_.next({place.data(), received});
+    bytes_.from_client += step.payload.size();
+    asked_->feed(step.payload);
+    return std::nullopt;
 }
 
 // --- a place in the engine
 
-net::Task<Exchange::Verdict> Exchange::admit() {
+net::Task<Verdict> Exchange::admit() {
     if (!route_.gated) co_return std::nullopt;
     admission::Gate& gate = worker_.services().gate;
     const TimePoint ready = Clock::now();
@@ -159,10 +209,11 @@ std::uint32_t Exchange::retry_after(std::chrono::duration<double> not_before) co
 
 // --- a connection to the engine
 
-net::Task<Exchange::Verdict> Exchange::connect() {
+net::Task<Verdict> Exchange::connect() {
     const TimePoint start = Clock::now();
     if (!retried_) meter_.admitted(start);
-    if (std::optional<upstream::Lease> idle = retried_ ? std::nullopt : worker_.pool().take())
+    if (std::optional<upstream::Lease> idle =
+            retried_ ? std::nullopt : worker_.pool().take(replayable_ && body_.done()))
         lease_.emplace(std::move(*idle));
     if (!lease_) {
         upstream::Dial dial(worker_.loop(), worker_.services().resolver, worker_.services().engine,
@@ -183,7 +234,7 @@ net::Task<Exchange::Verdict> Exchange::connect() {
         worker_.services().telemetry.upstream_connect(*outcome == 0, now - start);
         if (const auto tls = dial.tls_failure(); *outcome != 0 && tls.fault != net::TlsFault::none)
             co_return make_failure(Reason::upstream_tls, tls.text);
-        if (*outcome != 0) co_return unreachable(*outcome);
+        if (*outcome != 0) co_return unreachable();
         lease_.emplace(worker_.pool(), dial.take(), false);
     }
     lease_->socket().wake(down_.wakeup.waker());
@@ -195,11 +246,10 @@ net::Task<Exchange::Verdict> Exchange::connect() {
     co_return std::nullopt;
 }
 
-/// error: errno of the attempt.
-Failure Exchange::unreachable(int error) const {
+Failure Exchange::unreachable() const {
     Failure failure = make_failure(Reason::upstream_connect, "the engine cannot be reached");
-    // Nobody listens, and the probe agrees: it is starting or gone, which a client may wait out.
-    if ((error == ECONNREFUSED || error == ENOENT) && !worker_.services().engine_up.load()) {
+    // The probe agrees: it is starting or gone, which a client may wait out.
+    if (!worker_.services().engine_up.load()) {
         failure.status = 503;
         failure.retry_after = retry_after(k_engine_start);
     }
@@ -209,17 +259,19 @@ Failure Exchange::unreachable(int error) const {
 /// The head and what is held of the body leave in one write.
 void Exchange::send_head() {
     scanner_ = http::HeadScanner(k_answer_head);
-    up_->send(http::upstream_head(head_, framing_, request_id_, upgrade_offer_), held_);
-    bytes_.to_upstream = held_.size();
+    up_->lend(http::upstream_head(head_, framing_, request_id_, upgrade_offer_), held_.bytes());
+    bytes_.to_upstream = bytes_.from_client;
     tell_what_is_asked();
 }
 
 /// As far as the body has been seen: before the gate, so that those it refuses have a model too, and whenever
 /// more of it has gone on.
 void Exchange::tell_what_is_asked() {
-    const auto& facts = asked_.facts();
+    if (!asked_) return;
+    const auto& facts = asked_->facts();
     meter_.asked(facts.model.value_or(std::string()), facts.choices.value_or(1),
                  facts.stream.value_or(false));
+    if (body_.done()) asked_.reset();
 }
 
 /// For an answer that has none of the engine's; empty: none is wanted.
@@ -236,8 +288,9 @@ std::string Exchange::load_report_for(const http::ResponseHead& head) const {
 // --- what can come between
 
 /// Reads what the client sends meanwhile, which is also how its leaving shows.
-Exchange::Verdict Exchange::watch_client() {
-    while (down_.in.size() < k_read_ahead) {
+Verdict Exchange::watch_client() {
+    const bool upload_reads = up_ && up_->empty() && !sent_ && !upload_stopped_ && !answer_whole_;
+    while (!upload_reads && down_.in.size() < k_read_ahead) {
         const net::IoResult read = down_.socket.read(worker_.scratch());
         if (read.status == IoStatus::would_block) return std::nullopt;
         if (read.status != IoStatus::ok)
@@ -264,7 +317,7 @@ Exchange::Due Exchange::next_due() const {
     // Not connected yet: the phases add limits of their own. Held up by the client: the engine's silence is
     // our doing.
     if (!up_ || stalled_) return next;
-    const bool continue_awaited = expects_continue_ && bytes_.from_client == 0 && interims_ == 0;
+    const bool continue_awaited = expects_continue_ && bytes_.from_client == 0 && !continue_sent_;
     const bool client_owes_body = !sent_ && !upload_stopped_ && up_->empty() && !continue_awaited;
     if (answer_) {
         consider(deadline_after(engine_heard_, timeouts.upstream_idle), Reason::upstream_timeout,
@@ -279,10 +332,18 @@ Exchange::Due Exchange::next_due() const {
     return next;
 }
 
-Exchange::Verdict Exchange::expired(const Due& due) const {
+/// A deadline can pass while what it waits for is in the kernel already: the process was held up, or the
+/// client takes bytes, but not so many that it would be told. So both sides are tried once more before.
+Verdict Exchange::expired(const Due& due) {
     if (worker_.stopping() == Stop::now)
         return make_failure(Reason::draining, "this server is shutting down");
-    if (Clock::now() >= due.at) return make_failure(due.reason, due.detail);
+    if (Clock::now() < due.at) {
+        asked_again_ = false;
+        return std::nullopt;
+    }
+    if (std::exchange(asked_again_, true)) return make_failure(due.reason, due.detail);
+    down_.socket.try_anyway();
+    if (lease_) lease_->socket().try_anyway();
     return std::nullopt;
 }
 
@@ -290,6 +351,7 @@ Exchange::Verdict Exchange::expired(const Due& due) const {
 
 /// The connection first, the permit behind it.
 void Exchange::leave_engine() {
+    if (up_) bytes_.to_upstream -= std::min<std::uint64_t>(bytes_.to_upstream, up_->waiting());
     up_.reset();
     lease_.reset();
     permit_.release();
@@ -304,6 +366,28 @@ bool Exchange::answer_options() {
     return reusable;
 }
 
+/// The engine broke its answer off. What it had sent until then goes to the client, who reads more slowly.
+net::Task<> Exchange::deliver_rest() {
+    leave_engine();
+    asked_again_ = false;
+    while (!down_.out.empty()) {
+        if (!down_.out.flush() || watch_client()) co_return;
+        if (down_.out.written() != std::exchange(written_seen_, down_.out.written())) {
+            client_took_ = Clock::now();
+            asked_again_ = false;
+        }
+        if (down_.out.empty()) co_return;
+        const Due due = next_due();
+        if (expired(due)) co_return;
+        co_await down_.wakeup.wait(due.at);
+    }
+}
+
+/// A client that waits for the close to know that its answer is whole must see that this one is no clean end.
+void Exchange::break_off() {
+    close_ends_body_ ? down_.socket.reset() : down_.socket.close();
+}
+
 bool Exchange::finish(const Verdict& failure) {
     const TimePoint now = Clock::now();
     const bool head_sent = status_ != 0;
@@ -311,17 +395,18 @@ bool Exchange::finish(const Verdict& failure) {
     const bool caught_up = head_sent && down_.out.empty();
     metrics::Ending ending{metrics::Outcome::ok, status_, {}, {}, caught_up};
     if (failure) {
-        // From here on the engine works for nobody, and closing tells it so. Before the permit goes back: the
-        // next in line may be on another worker, and must not reach the engine ahead of the close.
-        leave_engine();
         ending = {outcome_of(failure->reason), status_, word_of(failure->reason), failure->detail, caught_up};
         reusable = false;
-        if (failure->reason == Reason::client_closed) {
+        // What nobody has taken was not sent.
+        bytes_.to_client -= std::min<std::uint64_t>(bytes_.to_client, down_.out.waiting());
+        // From here on the engine works for nobody, and closing tells it so. Before the permit goes back: the
+        // next in line may be on another worker, and must not reach the engine ahead of the close.
+        if (tunnelling_ && lease_) lease_->socket().reset();
+        leave_engine();
+        if (head_sent) {
+            break_off();
+        } else if (failure->reason == Reason::client_closed) {
             down_.socket.close();
-        } else if (head_sent) {
-            // Never a clean end for a broken answer. A client that waits for the close must see it was no
-            // clean one.
-            close_ends_body_ ? down_.socket.reset() : down_.socket.close();
         } else {
             ending.status = failure->status;
             reusable = body_.done() && failure->status != 400 && failure->reason != Reason::draining &&
@@ -333,6 +418,18 @@ bool Exchange::finish(const Verdict& failure) {
     }
     meter_.finish(ending, bytes_, now);
     return reusable;
+}
+
+Exchange::~Exchange() {
+    if (meter_.finished()) return;
+    break_off();
+    leave_engine();
+    try {
+        meter_.finish({metrics::Outcome::internal_error, status_, word_of(Reason::internal_error)}, bytes_,
+                      Clock::now());
+    } catch (const std::bad_alloc&) {
+        // Most likely why it was not finished in the first place. What it holds goes back all the same.
+    }
 }
 
 }  // namespace noren::proxy

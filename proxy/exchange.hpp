@@ -17,6 +17,7 @@
 #include "proxy/http/head.hpp"
 #include "proxy/net/task.hpp"
 #include "proxy/relay/answer_body.hpp"
+#include "proxy/relay/held_body.hpp"
 #include "proxy/relay/request_body.hpp"
 #include "proxy/upstream/pool.hpp"
 #include "proxy/worker.hpp"
@@ -35,17 +36,19 @@ class Exchange final : private relay::PayloadSink {
     /// head: views of text that the caller keeps until run() is over. at: when it was parsed (t_recv).
     Exchange(Worker& worker, Downstream& down, const http::RequestHead& head, const http::Framing& framing,
              metrics::TimePoint at);
+    /// An answer that an exception broke off must not look whole.
+    ~Exchange();
+    Exchange(const Exchange&) = delete;
+    Exchange& operator=(const Exchange&) = delete;
 
     /// True: the client's connection can carry another request.
     net::Task<bool> run();
 
   private:
-    using Verdict = std::optional<Failure>;  ///< empty: go on
-
     /// Of an answer's head; larger ones are refused as unparsable.
     static constexpr http::HeadLimits k_answer_head{64 * 1024, 256};
     /// Then it is the turn of the worker's other connections, however much more there is to read.
-    static constexpr int k_reads_per_turn = 16;
+    static constexpr int k_reads_per_turn = 4;
 
     /// What happens if nothing else happens before `at`.
     struct Due {
@@ -54,6 +57,7 @@ class Exchange final : private relay::PayloadSink {
         std::string_view detail;
     };
     static Due sooner(const Due& a, const Due& b) { return b.at < a.at ? b : a; }
+    static Verdict verdict_on(relay::RequestBody::Status status);
 
     // The phases, in order (a tunnel takes the relay's place after a 101). Each moves the exchange on, or
     // says why it cannot go on.
@@ -62,15 +66,19 @@ class Exchange final : private relay::PayloadSink {
     net::Task<Verdict> connect();
     net::Task<Verdict> relay();
     net::Task<Verdict> tunnel();
+    net::Task<> deliver_rest();
     /// In place of all of them, for the engine's metrics page. Empty: it is to be relayed like any other.
     net::Task<std::optional<bool>> share_page();
     bool finish(const Verdict& failure);
 
     // What the phases do between two sleeps.
+    Verdict receive(std::string_view& bytes);
     Verdict hold_body();
+    Verdict receive_held(std::size_t& received);
     void send_head();
     void tell_what_is_asked();
     Verdict pump_upload();
+    Verdict send_on(std::string_view bytes);
     Verdict pump_answer();
     Verdict read_answer(bool& moved);
     Verdict take_head_bytes(std::string_view bytes, metrics::TimePoint at);
@@ -91,9 +99,10 @@ class Exchange final : private relay::PayloadSink {
 
     Verdict watch_client();
     Due next_due() const;
-    Verdict expired(const Due& due) const;
+    Verdict expired(const Due& due);
+    void break_off();
     Failure refused(Reason reason, std::string_view detail);
-    Failure unreachable(int error) const;
+    Failure unreachable() const;
     std::uint32_t retry_after(std::chrono::duration<double> not_before = {}) const;
     bool answer_options();
 
@@ -111,13 +120,15 @@ class Exchange final : private relay::PayloadSink {
     metrics::ByteCounts bytes_;
 
     // The request.
-    metrics::RequestObserver asked_;
+    std::optional<metrics::RequestObserver> asked_;  ///< until the whole body has been seen
     relay::RequestBody body_;
-    std::string held_;        ///< body bytes as they go to the engine, from the first on
+    relay::HeldBody held_;    ///< body bytes as they go to the engine, from the first on
     bool replayable_ = true;  ///< held_ is all that was taken of the body so far
     bool expects_continue_ = false;
     std::string upgrade_offer_;
     metrics::TimePoint client_heard_;
+    bool continue_sent_ = false;
+    bool asked_again_ = false;  ///< both sides were tried once more since a deadline has passed
 
     // The engine's side.
     admission::Permit permit_;

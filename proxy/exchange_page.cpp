@@ -78,14 +78,14 @@ net::Task<std::optional<bool>> Exchange::share_page() {
     co_return finish(failure);
 }
 
-Exchange::Verdict Exchange::failure_of(const Outcome& outcome) const {
+Verdict Exchange::failure_of(const Outcome& outcome) const {
     if (outcome.ending == Ending::whole) return std::nullopt;
-    if (outcome.ending == Ending::unreachable) return unreachable(outcome.error);
+    if (outcome.ending == Ending::unreachable) return unreachable();
     return make_failure(reason_of(outcome.ending), outcome.detail);
 }
 
 /// The body from where it lies, a buffer's worth at a time. kept_since: it was there before it was asked for.
-net::Task<Exchange::Verdict> Exchange::send_page(const engine_page::Page& page, TimePoint kept_since) {
+net::Task<Verdict> Exchange::send_page(const engine_page::Page& page, TimePoint kept_since) {
     keep_alive_ = http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
     status_ = page.head.status;
     client_took_ = Clock::now();

@@ -29,7 +29,7 @@ bool is_idempotent(std::string_view method) {  // RFC 9110 9.2.2
 
 }  // namespace
 
-net::Task<Exchange::Verdict> Exchange::relay() {
+net::Task<Verdict> Exchange::relay() {
     for (;;) {
         if (Verdict failure = pump_upload()) co_return failure;
         if (Verdict failure = pump_answer()) co_return failure;
@@ -49,30 +49,32 @@ net::Task<Exchange::Verdict> Exchange::relay() {
     }
 }
 
-/// Client to engine, as far as the client has sent and the engine takes.
-Exchange::Verdict Exchange::pump_upload() {
-    if (answer_whole_ || sent_ || !up_) return std::nullopt;
-    if (!up_->flush()) upload_stopped_ = true;  // it may have answered all the same: reading will tell
-    while (!upload_stopped_ && up_->empty() && !body_.done()) {
-        if (down_.in.empty()) {
-            if (Verdict failure = watch_client()) return failure;
-            if (down_.in.empty()) return std::nullopt;
-        }
-        const auto step = body_.next(down_.in);
-        bytes_.from_client += step.payload.size();
-        asked_.feed(step.payload);
-        if (!step.wire.empty()) {
-            replayable_ = false;
-            held_ = {};
-            if (!up_->send(step.wire)) upload_stopped_ = true;
-            bytes_.to_upstream += step.payload.size();
-        }
-        down_.in.erase(0, step.consumed);
-        if (step.status == relay::RequestBody::Status::malformed)
+Verdict Exchange::verdict_on(relay::RequestBody::Status status) {
+    switch (status) {
+        case relay::RequestBody::Status::malformed:
             return make_failure(Reason::bad_request, "the request body's chunks are malformed");
-        if (step.status == relay::RequestBody::Status::too_large)
+        case relay::RequestBody::Status::too_large:
             return make_failure(Reason::body_too_large,
                                 "the request body is larger than downstream.max_body");
+        case relay::RequestBody::Status::ok:
+            break;
+    }
+    return std::nullopt;
+}
+
+/// Client to engine, as far as the client has sent and the engine takes.
+Verdict Exchange::pump_upload() {
+    if (answer_whole_ || sent_ || !up_) return std::nullopt;
+    if (!up_->flush()) upload_stopped_ = true;  // it may have answered all the same: reading will tell
+    for (int reads = 0; !upload_stopped_ && up_->empty() && !body_.done(); ++reads) {
+        if (reads == k_reads_per_turn) {
+            down_.wakeup.waker().post();
+            break;
+        }
+        std::string_view bytes;
+        if (Verdict failure = receive(bytes)) return failure;
+        if (bytes.empty()) break;
+        if (Verdict failure = send_on(bytes)) return failure;
     }
     if (up_->written() != std::exchange(taken_seen_, up_->written())) engine_heard_ = Clock::now();
     if (body_.done() && up_->empty() && !upload_stopped_) {
@@ -85,8 +87,35 @@ Exchange::Verdict Exchange::pump_upload() {
     return std::nullopt;
 }
 
+/// As much of the body as there is, in one write: many small chunks are put together first.
+Verdict Exchange::send_on(std::string_view bytes) {
+    std::string& together = worker_.together();
+    together.clear();
+    std::string_view wire;
+    std::size_t used = 0;
+    auto status = relay::RequestBody::Status::ok;
+    while (used < bytes.size() && !body_.done() && status == relay::RequestBody::Status::ok) {
+        const auto step = body_.next(bytes.substr(used));
+        used += step.consumed;
+        status = step.status;
+        bytes_.from_client += step.payload.size();
+        bytes_.to_upstream += step.payload.size();
+        asked_->feed(step.payload);
+        const bool alone = used == bytes.size() && together.empty();
+        if (!alone) together.append(step.wire);
+        wire = alone ? step.wire : std::string_view(together);
+    }
+    if (!wire.empty()) {
+        replayable_ = false;
+        held_.clear();
+        if (!up_->send(wire)) upload_stopped_ = true;
+    }
+    down_.used(bytes, used);
+    return verdict_on(status);
+}
+
 /// Engine to client, as far as the engine has sent and the client's buffer has room.
-Exchange::Verdict Exchange::pump_answer() {
+Verdict Exchange::pump_answer() {
     down_.out.flush();
     for (int reads = 0;;) {
         if (down_.out.broken())
@@ -112,9 +141,8 @@ Exchange::Verdict Exchange::pump_answer() {
 }
 
 /// One read from the engine and what follows from it.
-Exchange::Verdict Exchange::read_answer(bool& moved) {
+Verdict Exchange::read_answer(bool& moved) {
     const net::IoResult read = lease_->socket().read(worker_.scratch());
-    const TimePoint at = Clock::now();
     switch (read.status) {
         case IoStatus::would_block:
             return std::nullopt;
@@ -125,14 +153,15 @@ Exchange::Verdict Exchange::read_answer(bool& moved) {
         case IoStatus::ok:
             break;
     }
+    const TimePoint at = Clock::now();
     moved = true;
-    engine_spoke_ = true;
-    engine_heard_ = at;
+    // Byte by byte a head could take for ever.
+    if (answer_ || !std::exchange(engine_spoke_, true)) engine_heard_ = at;
     const std::string_view bytes(worker_.scratch().data(), read.bytes);
     return answer_ ? take_body_bytes({}, bytes, at) : take_head_bytes(bytes, at);
 }
 
-Exchange::Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
+Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
     answer_head_.append(bytes);
     while (!answer_ && !tunnelling_) {
         const auto found = scanner_.scan(answer_head_);
@@ -159,21 +188,26 @@ Exchange::Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at
 
 /// RFC 9110 15.2: any number of 1xx may come before the answer, none of them to an HTTP/1.0 client. A 100
 /// goes to those who asked.
-Exchange::Verdict Exchange::take_interim(const http::ResponseHead& head) {
+Verdict Exchange::take_interim(const http::ResponseHead& head) {
     if (++interims_ > k_max_interims)
         return make_failure(Reason::upstream_protocol, "the engine sent too many 1xx");
+    engine_heard_ = Clock::now();
     const bool wanted = head_.minor >= 1 && (head.status != 100 || expects_continue_);
     if (wanted) down_.out.send(http::interim_head(head));
+    if (wanted && head.status == 100) {  // now it is the client's turn
+        continue_sent_ = true;
+        client_heard_ = engine_heard_;
+    }
     return std::nullopt;
 }
 
 /// What came behind the 101 is of the new protocol already.
-Exchange::Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
+Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
     const std::string_view protocol = http::accepted_upgrade(upgrade_offer_, head);
     if (protocol.empty())
         return make_failure(Reason::upstream_protocol, "the engine switched protocols unasked");
     status_ = head.status;
-    tunnelling_ = true;
+    tunnelling_ = close_ends_body_ = true;
     meter_.switched(protocol);
     bytes_.from_upstream += answer_head_.size();
     bytes_.to_client += answer_head_.size();
@@ -181,8 +215,7 @@ Exchange::Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
     return std::nullopt;
 }
 
-Exchange::Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view rest,
-                                         TimePoint at) {
+Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view rest, TimePoint at) {
     const auto framed = http::response_framing(head, head_.method);
     const auto* framing = std::get_if<http::Framing>(&framed);
     if (!framing) return make_failure(Reason::upstream_protocol, std::get<http::HeadError>(framed).detail);
@@ -203,12 +236,14 @@ Exchange::Verdict Exchange::begin_answer(const http::ResponseHead& head, std::st
     meter_.answer_head(head.status, head.fields.value("content-type"), head.fields.value("content-encoding"),
                        at);
     answer_.emplace(*framing, dechunk);
+    engine_heard_ = at;
     status_ = head.status;
+    if (up_->empty()) held_.clear();  // nothing is sent a second time now
     return take_body_bytes(http::downstream_head(head, delivery, request_id_), rest, at);
 }
 
 /// The token path: write what was read, then look at it. head: goes out in front, with the first bytes.
-Exchange::Verdict Exchange::take_body_bytes(std::string_view head, std::string_view bytes, TimePoint at) {
+Verdict Exchange::take_body_bytes(std::string_view head, std::string_view bytes, TimePoint at) {
     const relay::AnswerBody::Passed passed = answer_->pass(bytes);
     if (!head.empty() || !passed.wire.empty()) {
         head.empty() ? down_.out.send(passed.wire) : down_.out.send(head, passed.wire);
@@ -229,7 +264,7 @@ void Exchange::payload(std::string_view piece) noexcept {
 }
 
 /// orderly: by FIN, or by a reset that followed one.
-Exchange::Verdict Exchange::engine_hung_up(bool orderly) {
+Verdict Exchange::engine_hung_up(bool orderly) {
     if (answer_ && orderly && answer_->at_close() == relay::AnswerBody::Status::done) {
         engine_keeps_alive_ = false;
         answer_over(Clock::now());

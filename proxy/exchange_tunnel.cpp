@@ -52,7 +52,7 @@ Carried carry(Lane& lane, std::span<char> scratch, std::size_t bound, int reads)
 }  // namespace
 
 /// Until both sides have ended, or one breaks, or nothing has moved for timeouts.tunnel_idle.
-net::Task<Exchange::Verdict> Exchange::tunnel() {
+net::Task<Verdict> Exchange::tunnel() {
     Lane down{lease_->socket(), down_.socket, down_.out, bytes_.from_upstream, bytes_.to_client};
     Lane up{down_.socket, lease_->socket(), *up_, bytes_.from_client, bytes_.to_upstream};
     const std::size_t bound = settings_->config.downstream.buffer;

@@ -3,6 +3,7 @@
 // and the one place where it becomes an answer.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,21 @@ struct Failure {
     int status = 500;
     std::string_view detail;                                  ///< one sentence for a person, fixed text
     std::optional<std::uint32_t> retry_after = std::nullopt;  ///< seconds
+};
+
+/// Empty: go on. Else why not. One word, since every coroutine's frame holds some.
+class Verdict {
+  public:
+    Verdict() = default;
+    Verdict(std::nullopt_t) {}
+    Verdict(const Failure& failure) : failure_(std::make_unique<Failure>(failure)) {}
+
+    explicit operator bool() const { return failure_ != nullptr; }
+    const Failure* operator->() const { return failure_.get(); }
+    const Failure& operator*() const { return *failure_; }
+
+  private:
+    std::unique_ptr<const Failure> failure_;
 };
 
 /// status: 0 = the usual one of the reason.

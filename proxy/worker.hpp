@@ -87,6 +87,9 @@ class Worker {
     /// Where every read goes: what is in it is used up before anything else can run.
     std::span<char> scratch() { return scratch_; }
 
+    /// Where small pieces are put together before they are written; likewise.
+    std::string& together() { return together_; }
+
     void joined(Connection& connection);
     void left(Connection& connection);
 
@@ -106,6 +109,7 @@ class Worker {
     std::mt19937_64 random_;
     http::DateClock date_;
     std::array<char, 64 * 1024> scratch_;
+    std::string together_;
 };
 
 }  // namespace noren::proxy

@@ -61,6 +61,49 @@ class DoneMarker {
     std::size_t at_ = 0;
 };
 
+/// A parser for as long as a document needs one. Most events are recognised without, so the parsers of a
+/// thread's streams are few and warm, and a stream between two events holds none.
+class BorrowedSieve {
+  public:
+    BorrowedSieve() = default;
+    ~BorrowedSieve() { give_back(); }
+    BorrowedSieve(const BorrowedSieve&) = delete;
+    BorrowedSieve& operator=(const BorrowedSieve&) = delete;
+
+    /// Ready for a document if it was not borrowed before.
+    JsonSieve& operator*() {
+        if (!sieve_ && !spare().empty()) {
+            sieve_ = std::move(spare().back());
+            spare().pop_back();
+        }
+        if (!sieve_) sieve_ = std::make_unique<JsonSieve>(answer_schema());
+        return *sieve_;
+    }
+    JsonSieve* operator->() { return &**this; }
+    explicit operator bool() const { return sieve_ != nullptr; }
+
+    void give_back() noexcept {
+        if (!sieve_) return;
+        sieve_->reset();
+        if (spare().size() < k_spare) spare().push_back(std::move(sieve_));
+        sieve_.reset();
+    }
+
+  private:
+    static constexpr std::size_t k_spare = 8;
+
+    static std::vector<std::unique_ptr<JsonSieve>>& spare() {
+        thread_local std::vector<std::unique_ptr<JsonSieve>> sieves = [] {
+            std::vector<std::unique_ptr<JsonSieve>> none;
+            none.reserve(k_spare);
+            return none;
+        }();
+        return sieves;
+    }
+
+    std::unique_ptr<JsonSieve> sieve_;
+};
+
 void keep_last(std::optional<std::int64_t>& kept, const std::optional<std::int64_t>& newer) {
     if (newer) kept = newer;
 }
@@ -82,7 +125,8 @@ struct ResponseObserver::State final : EventSink {
     void read_data(std::string_view piece);
     void read_recognised();
     void read_event(std::uint64_t start, std::uint64_t end);
-    void read(const JsonValue& object);
+    void read(const JsonValue& object, const UsageReport& report);
+    void read_list(const JsonValue& list);
     void count_token_event(std::uint64_t start, std::uint64_t end);
     Observation settled() const;
 
@@ -90,7 +134,7 @@ struct ResponseObserver::State final : EventSink {
     Observation seen;
     UsageReport usage;
     std::optional<std::string> first_choice_reason, last_reason;
-    JsonSieve sieve{answer_schema()};
+    BorrowedSieve sieve;
     SseFramer sse;
     NdjsonFramer ndjson;
     DoneMarker done_marker;
@@ -117,7 +161,7 @@ void ResponseObserver::State::feed(std::string_view bytes) {
     // What the next call does not have any more.
     read_recognised();
     whole_event = {};
-    sieve.hold();
+    if (sieve) sieve->hold();
 }
 
 void ResponseObserver::State::look_into(std::string_view bytes) {
@@ -127,7 +171,7 @@ void ResponseObserver::State::look_into(std::string_view bytes) {
         case BodyFormat::ndjson:
             return ndjson.feed(bytes, *this);
         case BodyFormat::json:
-            return sieve.feed_borrowed(bytes);
+            return sieve->feed_borrowed(bytes);
         case BodyFormat::opaque:
             return;
     }
@@ -137,18 +181,31 @@ void ResponseObserver::State::end_of_body() {
     if (format == BodyFormat::sse) sse.finish(*this);
     if (format == BodyFormat::ndjson) ndjson.finish(*this);
     if (format != BodyFormat::json) return;
-    seen.complete = sieve.finish();
-    if ((!seen.complete && !sieve.blank()) || sieve.overflowed()) ++seen.unparsed_events;
+    seen.complete = sieve->finish();
+    // A list too long to keep may be the scores of as many documents.
+    const bool is_list = sieve->root().is(JsonType::array);
+    if ((!seen.complete && !sieve->blank()) || (sieve->overflowed() && !is_list)) ++seen.unparsed_events;
     if (!seen.complete) return;
-    const JsonValue root = sieve.root();
-    read(root.is(JsonType::array) ? root.first() : root);
+    const JsonValue root = sieve->root();
+    if (!root.is(JsonType::array)) return read(root, usage_of(root));
+    read_list(root);
+}
+
+/// An answer of its own for each prompt, or for each sequence. The first tells the model and how it ended.
+void ResponseObserver::State::read_list(const JsonValue& list) {
+    const JsonValue first = list.first();
+    read(first, usage_of(first));
+    for (JsonValue other = first.next(); other; other = other.next()) {
+        const auto output = usage_of(other).output;
+        if (output && usage.output) usage.output = sum(*usage.output, *output);
+    }
 }
 
 /// Out of memory: bytes go on, the rest of this answer is not looked at.
 void ResponseObserver::State::degrade() {
     format = BodyFormat::opaque;
     recognised = {};
-    sieve.reset();
+    sieve.give_back();
     ++seen.unparsed_events;
 }
 
@@ -164,7 +221,7 @@ void ResponseObserver::State::data(std::string_view piece) {
 }
 
 void ResponseObserver::State::read_data(std::string_view piece) {
-    sieve.feed_borrowed(piece);
+    sieve->feed_borrowed(piece);
     if (format == BodyFormat::sse) done_marker.feed(piece);
 }
 
@@ -188,20 +245,20 @@ void ResponseObserver::State::event_end(std::uint64_t start, std::uint64_t end, 
         read_event(start, end);
     }
     done_marker.reset();
-    sieve.reset();
+    sieve.give_back();
 }
 
 void ResponseObserver::State::read_event(std::uint64_t start, std::uint64_t end) {
-    const bool understood = sieve.finish() && sieve.root().is(JsonType::object);
-    if ((!understood && !sieve.blank()) || sieve.overflowed()) ++seen.unparsed_events;
+    const bool understood = sieve->finish() && sieve->root().is(JsonType::object);
+    if ((!understood && !sieve->blank()) || sieve->overflowed()) ++seen.unparsed_events;
     if (!understood) return;
-    const JsonValue event = sieve.root();
+    const JsonValue event = sieve->root();
     const bool token = has_token(event, memory);
     if (token) count_token_event(start, end);
-    read(event);
+    read(event, usage_so_far(event, memory));
     seen.complete = seen.complete || is_end(event);
     if (token && pattern.wants_another() && !whole_event.empty() && is_only_token(event))
-        pattern.learn(whole_event, sieve.loose());
+        pattern.learn(whole_event, sieve->loose());
 }
 
 void ResponseObserver::State::event_end_moved() {
@@ -219,9 +276,8 @@ void ResponseObserver::State::count_token_event(std::uint64_t start, std::uint64
     if (offsets) offsets->push_back(end);
 }
 
-void ResponseObserver::State::read(const JsonValue& object) {
+void ResponseObserver::State::read(const JsonValue& object, const UsageReport& report) {
     if (!object.is(JsonType::object)) return;
-    const UsageReport report = usage_of(object);
     keep_last(usage.output, report.output);
     keep_last(usage.input, report.input);
     keep_last(usage.cached, report.cached);

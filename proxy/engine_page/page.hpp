@@ -41,7 +41,6 @@ struct Outcome {
     Ending ending = Ending::broken;
     std::string_view detail;           ///< of a failure, a sentence of static storage
     std::shared_ptr<const Page> page;  ///< set exactly if it is whole, whatever its status
-    int error = 0;                     ///< errno, with unreachable
 };
 
 }  // namespace noren::proxy::engine_page

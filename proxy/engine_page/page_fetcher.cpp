@@ -111,8 +111,7 @@ net::Task<std::optional<Outcome>> PageFetcher::State::connect(Run& run, std::opt
     }
     if (const auto tls = dial.tls_failure(); *result != 0 && tls.fault != net::TlsFault::none)
         co_return Outcome{Ending::tls, tls.text, nullptr};
-    if (*result != 0)
-        co_return Outcome{Ending::unreachable, "the engine cannot be reached", nullptr, *result};
+    if (*result != 0) co_return Outcome{Ending::unreachable, "the engine cannot be reached", nullptr};
     socket.emplace(dial.take());
     co_return std::nullopt;
 }

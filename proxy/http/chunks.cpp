@@ -202,28 +202,34 @@ ChunkScanner::Step ChunkScanner::read_data_end(std::string_view in) {
 }
 
 ChunkScanner::Step ChunkScanner::read_trailers(std::string_view in) {
+    if (!trailers_) trailers_ = std::make_unique<Trailers>();
+    std::string& text = trailers_->text;
     std::size_t consumed = 0;
     while (consumed < in.size()) {
         const std::size_t lf = in.find('\n', consumed);
         const std::size_t end = lf == std::string_view::npos ? in.size() : lf + 1;
-        if (trailer_text_.size() + (end - consumed) > k_max_trailers) return fail();
-        const std::size_t line_start =
-            trailer_text_.rfind('\n') == std::string::npos ? 0 : trailer_text_.rfind('\n') + 1;
-        trailer_text_.append(in.substr(consumed, end - consumed));
+        if (text.size() + (end - consumed) > k_max_trailers) return fail();
+        const std::size_t line_start = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+        text.append(in.substr(consumed, end - consumed));
         consumed = end;
         if (lf == std::string_view::npos) break;
-        const std::string_view line = std::string_view(trailer_text_).substr(line_start);
+        const std::string_view line = std::string_view(text).substr(line_start);
         if (line.size() < 2 || line[line.size() - 2] != '\r') return fail();
         if (line.size() != 2) continue;
         Fields all;
-        const std::string_view lines = std::string_view(trailer_text_).substr(0, line_start);
+        const std::string_view lines = std::string_view(text).substr(0, line_start);
         if (parse_fields(lines, all)) return fail();
         for (const Field& field : all.all())
-            if (!is_forbidden_trailer(field.name)) trailers_.add(field.name, field.value);
+            if (!is_forbidden_trailer(field.name)) trailers_->fields.add(field.name, field.value);
         state_ = State::done;
-        return {Kind::trailers, consumed, {}, trailers_.all().empty() && line_start == 0, 0};
+        return {Kind::trailers, consumed, {}, trailers_->fields.all().empty() && line_start == 0, 0};
     }
     return {Kind::more, consumed, {}, true, 0};
+}
+
+const Fields& ChunkScanner::trailers() const {
+    static const Fields none;
+    return trailers_ ? trailers_->fields : none;
 }
 
 }  // namespace noren::proxy::http

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,7 +43,7 @@ class ChunkScanner {
     bool done() const { return state_ == State::done; }
     /// After done(): valid field lines without those that must not come late; views of the scanner's own
     /// memory.
-    const Fields& trailers() const { return trailers_; }
+    const Fields& trailers() const;
 
   private:
     enum class State : unsigned char { size_line, payload, data_end, trailers, done, failed };
@@ -61,8 +62,11 @@ class ChunkScanner {
     bool cut_used_ = false;   ///< the last line was put together in cut_
     bool line_failed_ = false;
     std::string cut_;  ///< a size line that began in an earlier read
-    std::string trailer_text_;
-    Fields trailers_;
+    struct Trailers {
+        std::string text;
+        Fields fields;
+    };
+    std::unique_ptr<Trailers> trailers_;  ///< from the last chunk on
 };
 
 /// Fields that must not be taken from a trailer section: framing, routing, authentication, control of how an

@@ -1,11 +1,14 @@
 #include "proxy/log/descriptor_sink.hpp"
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
+#include <thread>
 
 namespace noren::proxy {
 namespace {
@@ -17,8 +20,17 @@ using std::chrono::steady_clock;
 constexpr milliseconds k_look{100};
 // When poll() calls a pipe writable, this much goes in without blocking.
 constexpr std::size_t k_piece = PIPE_BUF;
+// Lines that are written together.
+constexpr std::size_t k_batch = 64 * 1024;
+
+bool is_regular_file(int fd) {
+    struct stat status{};
+    return ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
 
 }  // namespace
+
+DescriptorSink::DescriptorSink(int fd) : fd_(fd), is_file_(is_regular_file(fd)) {}
 
 DescriptorSink::~DescriptorSink() {
     if (fd_ >= 0) ::close(fd_);
@@ -29,25 +41,40 @@ void DescriptorSink::give_up_at(steady_clock::time_point when) {
 }
 
 void DescriptorSink::sink_it_(const spdlog::details::log_msg& message) {
+    lines_.append(message.payload.data(), message.payload.size());
+    lines_.push_back('\n');
+    if (lines_.size() < k_batch && pace_.more_follow && pace_.more_follow()) return;
+    write_lines();
+    if (pace_.rest.count() > 0 && patience_left() == k_look) std::this_thread::sleep_for(pace_.rest);
+}
+
+void DescriptorSink::write_lines() {
     // What is left of a line that was cut stands there alone.
-    line_.assign(torn_ ? "\n" : "");
-    line_.append(message.payload.data(), message.payload.size());
-    line_.push_back('\n');
-    const std::size_t written = write_out(line_);
-    if (written < line_.size()) lost_.fetch_add(1, std::memory_order_relaxed);
-    if (written > 0) torn_ = written < line_.size();
+    const bool whole = !torn_ || write_out("\n") == 1;
+    const std::size_t written = whole ? write_out(lines_) : 0;
+    torn_ = written > 0 ? lines_[written - 1] != '\n' : !whole;
+    const auto lost = std::count(lines_.begin() + static_cast<std::ptrdiff_t>(written), lines_.end(), '\n');
+    lost_.fetch_add(static_cast<std::uint64_t>(lost), std::memory_order_relaxed);
+    lines_.clear();
 }
 
 /// How much of it went out.
 std::size_t DescriptorSink::write_out(std::string_view text) {
     std::size_t done = 0;
     while (done < text.size() && wait_until_writable()) {
-        const std::string_view piece = text.substr(done, k_piece);
+        const std::string_view piece = next_piece(text.substr(done));
         const ssize_t written = ::write(fd_, piece.data(), piece.size());
         if (written < 0 && errno != EAGAIN && errno != EINTR) break;
         if (written > 0) done += static_cast<std::size_t>(written);
     }
     return done;
+}
+
+/// Whole lines as far as they fit, else a part of one.
+std::string_view DescriptorSink::next_piece(std::string_view text) const {
+    if (is_file_ || text.size() <= k_piece) return text;
+    const std::size_t end = text.rfind('\n', k_piece - 1);
+    return text.substr(0, end == std::string_view::npos ? k_piece : end + 1);
 }
 
 bool DescriptorSink::wait_until_writable() {

@@ -26,6 +26,9 @@ namespace {
 constexpr std::array<std::string_view, 6> k_level_names = {"trace",   "debug", "info",
                                                            "warning", "error", "off"};
 
+// Lines of exchanges come by the thousand: no wake-up for each. Events of noren itself are told at once.
+constexpr std::chrono::milliseconds k_access_rest{20};
+
 // Beyond the last words: time to see that they are over and to throw the rest away.
 constexpr std::chrono::milliseconds k_grace{500};
 
@@ -65,12 +68,17 @@ Level level_of(std::string_view name) {
 /// One output with its queue and thread.
 class Log::Stream {
   public:
-    Stream(const char* name, int fd, std::size_t queue, std::chrono::milliseconds last_words)
+    /// rest: DescriptorSink::Pace.
+    Stream(const char* name, int fd, std::size_t queue, std::chrono::milliseconds last_words,
+           std::chrono::milliseconds rest = {})
         : last_words_(last_words),
           sink_(std::make_shared<DescriptorSink>(fd)),
           pool_(std::make_shared<spdlog::details::thread_pool>(queue, 1, start_thread)),
           logger_(std::make_shared<spdlog::async_logger>(name, sink_, pool_,
-                                                         spdlog::async_overflow_policy::overrun_oldest)) {}
+                                                         spdlog::async_overflow_policy::overrun_oldest)) {
+        // The pool is there for as long as its thread, which is who asks.
+        sink_->set_pace({[&pool = *pool_] { return pool.queue_size() > 0; }, rest});
+    }
 
     /// Takes no more lines, and writes what is queued for as long as its reader takes it, until last_words
     /// are over. The wait for that is the destructor's.
@@ -82,9 +90,11 @@ class Log::Stream {
         // for both, and is left behind with them when it takes too long: the process ends around them.
         std::promise<void> over;
         over_ = over.get_future();
-        std::thread([pool = std::move(pool_), logger = std::move(logger_), over = std::move(over)]() mutable {
+        std::thread([pool = std::move(pool_), logger = std::move(logger_), sink = sink_,
+                     over = std::move(over)]() mutable {
             logger.reset();
             pool.reset();
+            sink->flush();  // lines that waited for more
             over.set_value();
         }).detach();
     }
@@ -116,7 +126,7 @@ Log::Log(const config::Log& settings, const LogOutputs& outputs) : streams_(std:
     if (settings.access != "off") {
         const int fd =
             settings.access == "stdout" ? duplicate(outputs.access_stdout) : open_file(settings.access);
-        streams_->access.emplace("access", fd, outputs.access_queue, outputs.last_words);
+        streams_->access.emplace("access", fd, outputs.access_queue, outputs.last_words, k_access_rest);
     }
     set_level(level_of(settings.level));
 }

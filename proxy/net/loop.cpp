@@ -78,9 +78,8 @@ void Loop::run() {
 void Loop::turn(TimePoint until) {
     thread_ = std::this_thread::get_id();
     if (!timers_.empty()) until = std::min(until, timers_.begin()->first);
-    const int timeout = own_.empty() ? milliseconds_until(until) : 0;
-    const int count = ::epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), timeout);
-    reported_ = count > 0 ? static_cast<std::size_t>(count) : 0;
+    reported_ = await_events(until);
+    const bool all_reported = reported_ < events_.size();
     bool mail = false;
     for (std::size_t i = 0; i < reported_; ++i) {
         if (auto* watcher = static_cast<Watcher*>(events_[i].data.ptr)) {
@@ -91,10 +90,22 @@ void Loop::turn(TimePoint until) {
     }
     reported_ = 0;
     if (mail || !own_.empty()) run_posted(mail);
-    run_due_timers();
+    // What is due may be so only because the process was held up: first what has come meanwhile.
+    if (all_reported || ++turns_without_timers_ == k_most_turns_without_timers) run_due_timers();
+}
+
+/// A signal, such as the one that lets a stopped process go on, ends no wait.
+std::size_t Loop::await_events(TimePoint until) {
+    for (;;) {
+        const int timeout = own_.empty() ? milliseconds_until(until) : 0;
+        const int count = ::epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), timeout);
+        if (count >= 0) return static_cast<std::size_t>(count);
+        if (errno != EINTR) return 0;
+    }
 }
 
 void Loop::run_due_timers() {
+    turns_without_timers_ = 0;
     if (timers_.empty()) return;
     const TimePoint now = Clock::now();
     while (!timers_.empty() && timers_.begin()->first <= now) {

@@ -108,6 +108,9 @@ class Loop {
   private:
     friend class Timer;
 
+    static constexpr int k_most_turns_without_timers = 16;
+
+    std::size_t await_events(TimePoint until);
     void run_due_timers();
     void run_posted(bool mail);
     bool is_own_thread() const;
@@ -118,6 +121,7 @@ class Loop {
     bool stopped_ = false;
     std::array<epoll_event, 256> events_{};
     std::size_t reported_ = 0;  ///< of events_, in the present turn
+    int turns_without_timers_ = 0;
     Timer::Queue timers_;
     std::atomic<std::thread::id> thread_;  ///< that runs it
     /// First in, first out.

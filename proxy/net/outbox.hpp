@@ -21,10 +21,14 @@ class Outbox {
     /// out.
     bool send(std::string_view first, std::string_view second = {});
 
+    /// Likewise, but the rest of `second` is not copied: it stays where it is until all is written, or the
+    /// outbox goes, or something else is sent.
+    bool lend(std::string_view first, std::string_view second);
+
     /// Writes more of what is kept. False: broken.
     bool flush();
 
-    std::size_t waiting() const { return kept_.size() - begin_; }
+    std::size_t waiting() const { return kept_.size() - begin_ + lent_.size(); }
     bool empty() const { return waiting() == 0; }
     bool broken() const { return broken_; }
     /// Bytes handed to the kernel so far: has the peer taken anything since I last looked?
@@ -36,6 +40,7 @@ class Outbox {
     Socket* socket_;
     std::string kept_;
     std::size_t begin_ = 0;  ///< of kept_ not yet written
+    std::string_view lent_;  ///< behind kept_
     std::uint64_t written_ = 0;
     bool broken_ = false;
 };

@@ -73,8 +73,14 @@ class Socket {
     /// Why the handshake failed, or what broke the connection since; none if it was not TLS.
     TlsFailure tls_failure() const;
 
-    /// True if the peer has closed, or sent something nobody asked for, while the connection was idle.
-    bool disturbed();
+    /// The next read and write go to the kernel, whatever epoll has said: before a peer is given up for its
+    /// silence. What it did may not have been reported yet, and room for a part of what is to be written is
+    /// not reported at all.
+    void try_anyway();
+
+    /// True if the peer has closed, or sent something nobody asked for, while the connection was idle. now: also
+    /// what the loop has not been told of yet.
+    bool disturbed(bool now);
 
     /// True if the peer has sent its last byte or reset, even behind bytes that nobody has read yet.
     bool peer_closed() const;

@@ -114,6 +114,7 @@ TEST_CASE("a broken side breaks the tunnel") {
         Tunnel tunnel = open(noren, listener);
         tunnel.engine.reset();
         CHECK(tunnel.client.receive().empty());
+        CHECK(tunnel.client.was_reset());  // an orderly end would be the end of what the engine had to say
         CHECK(noren.reaches("noren_inflight_requests", 0));
         CHECK(noren.metric(k_requests + "\"upstream_error\"}") == 1);
     }
@@ -121,6 +122,7 @@ TEST_CASE("a broken side breaks the tunnel") {
         Tunnel tunnel = open(noren, listener);
         tunnel.client.reset();
         CHECK(tunnel.engine.receive().empty());
+        CHECK(tunnel.engine.was_reset());
         CHECK(noren.reaches("noren_inflight_requests", 0));
         CHECK(noren.metric(k_requests + "\"client_closed\"}") == 1);
     }

@@ -12,6 +12,7 @@ import struct
 import sys
 import tempfile
 import time
+import traceback
 
 import yaml
 
@@ -79,7 +80,9 @@ def run(scenario, bench):
     try:
         detail, good = scenario(bench), True
     except Exception as problem:  # whatever it is, the other scenarios go on
-        detail, good = f"{type(problem).__name__}: {problem}", False
+        at = traceback.extract_tb(problem.__traceback__)[-1]
+        said = str(problem) or at.line  # an assertion without words shows itself
+        detail, good = f"{type(problem).__name__}: {said} ({os.path.basename(at.filename)}:{at.lineno})", False
     bench.clean()
     print(f"{'ok  ' if good else 'FAIL'}  {scenario.__doc__.splitlines()[0]:<74} {time.monotonic() - begin:5.1f} s  {detail}", flush=True)
     if not good:

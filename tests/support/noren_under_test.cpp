@@ -175,6 +175,7 @@ void Peer::send(std::string_view bytes) {
 std::string Peer::receive(std::size_t most) {
     std::string buffer(most, '\0');
     const ssize_t n = ::recv(fd_, buffer.data(), buffer.size(), 0);
+    was_reset_ |= n < 0 && errno == ECONNRESET;
     buffer.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
     return buffer;
 }
@@ -251,6 +252,18 @@ void Listener::fill_backlog() {
         ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
         fillers_.emplace_back(fd);
     }
+}
+
+ClosedPort::ClosedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    ::bind(fd_, reinterpret_cast<const sockaddr*>(&address), size);
+    ::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+}
+
+ClosedPort::~ClosedPort() {
+    ::close(fd_);
 }
 
 std::string get(std::uint16_t port, const std::string& target) {

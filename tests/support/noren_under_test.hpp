@@ -62,9 +62,10 @@ class Peer {
   public:
     explicit Peer(int fd) : fd_(fd) {}
     ~Peer() { close(); }
-    Peer(Peer&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+    Peer(Peer&& other) noexcept : fd_(other.fd_), was_reset_(other.was_reset_) { other.fd_ = -1; }
     Peer& operator=(Peer&& other) noexcept {
         std::swap(fd_, other.fd_);
+        std::swap(was_reset_, other.was_reset_);
         return *this;
     }
     Peer(const Peer&) = delete;
@@ -79,6 +80,8 @@ class Peer {
     /// Bytes until they hold the text, or the stream is over.
     std::string receive_until(std::string_view text);
     std::string receive_all();
+    /// The stream ended by a reset, not by an orderly end, as receive() has seen.
+    bool was_reset() const { return was_reset_; }
     /// No byte and no end within so long.
     bool is_silent_for(int milliseconds) const;
     void shutdown_write();
@@ -89,6 +92,7 @@ class Peer {
 
   private:
     int fd_;
+    bool was_reset_ = false;
 };
 
 /// A listening socket for a test that plays the engine itself.
@@ -111,6 +115,21 @@ class Listener {
     int fd_;
     std::uint16_t port_ = 0;
     std::vector<Peer> fillers_;
+};
+
+/// A port that nobody else gets and where nobody listens: connecting is refused.
+class ClosedPort {
+  public:
+    ClosedPort();
+    ~ClosedPort();
+    ClosedPort(const ClosedPort&) = delete;
+    ClosedPort& operator=(const ClosedPort&) = delete;
+
+    std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+  private:
+    int fd_;
+    std::uint16_t port_ = 0;
 };
 
 /// GET over a connection of its own; the body.

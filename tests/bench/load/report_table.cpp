@@ -48,11 +48,11 @@ std::string list(const std::map<std::string, std::uint64_t>& counts) {
 
 std::string about_refusals(const Summary& s) {
     std::string text = list(s.reasons);
-    if (!s.retry_after.empty())
-        text += (text.empty() ? "" : "; ") + std::string("Retry-After ") +
-                grouped(static_cast<std::uint64_t>(s.retry_after.least())) + " to " +
-                grouped(static_cast<std::uint64_t>(s.retry_after.most())) + " s";
-    return text;
+    if (s.retry_after.empty()) return text;
+    const std::string least = grouped(static_cast<std::uint64_t>(s.retry_after.least()));
+    const std::string most = grouped(static_cast<std::uint64_t>(s.retry_after.most()));
+    text += (text.empty() ? "Retry-After " : "; Retry-After ") + least;
+    return text + (least == most ? " s" : " to " + most + " s");
 }
 
 /// One url, one stage: every figure with its whole spread.
@@ -164,9 +164,10 @@ void print_side_by_side(Comparison table, std::ostream& out) {
     table.section("Gap between token events, ITL (ms)");
     table.spread(&Summary::itl);
     table.section("Speed of one stream, TPS (tokens per s)");
-    for (const auto& [name, q] : {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}})
+    for (const auto& [name, q] :
+         {std::pair{"p50", 0.5}, {"p90 (reached by 90 %)", 0.9}, {"p99 (reached by 99 %)", 0.99}})
         table.row(
-            std::string(name) + (q > 0.5 ? " (so many are faster)" : ""),
+            name,
             [quantile = 1 - q](const Summary& s) {
                 return s.tps.empty() ? std::nullopt : std::optional(s.tps.quantile(quantile));
             },

@@ -103,7 +103,7 @@ TEST_CASE("the table of one url") {
          {"closed loop of 4 clients\n  to http://one\n",
           "  sent                                       3   in 1.00 s\n",
           "  answered whole                             1   33.3 %, 1.00 per second\n",
-          "  refused (429, 503)                         1   queue_full 1; Retry-After 7 to 7 s\n",
+          "  refused (429, 503)                         1   queue_full 1; Retry-After 7 s\n",
           "  failed                                     1\n",
           "  time to first token (TTFT)             200.0     200.0",
           "  gap between token events (ITL)         100.0     100.0",
@@ -113,6 +113,18 @@ TEST_CASE("the table of one url") {
         CHECK_THAT(text, Catch::Contains(line));
     }
     CHECK_THAT(text, !Catch::Contains("status 429"));  // told as refused, and nothing that went wrong
+}
+
+TEST_CASE("different times to wait are told as a range") {
+    const Options options = options_for(1, 1);
+    Result early;
+    early.status = 503;
+    early.retry_after = 2;
+    early.start = early.end = k_start;
+    Result late = early;
+    late.retry_after = 30;
+    CHECK_THAT(table(options, outcome_of(options, {early, late})),
+               Catch::Contains("  refused (429, 503)                         2   Retry-After 2 to 30 s\n"));
 }
 
 TEST_CASE("a report says what was checked, and what was not") {

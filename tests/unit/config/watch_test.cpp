@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -22,6 +25,14 @@ using noren::test::TempDir;
 using noren::test::write_file;
 
 namespace {
+
+/// A watcher that takes a missing file for a blank one, as that of the limit.
+config::FileWatcher::Read missing_is_blank() {
+    return [](const std::string& path) -> std::optional<std::string> {
+        std::ifstream file(path);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+}
 
 using Content = std::optional<std::string>;
 
@@ -265,8 +276,8 @@ TEST_CASE("an empty file is believed at the second look") {
     }
 }
 
-TEST_CASE("what events do not show, a look finds") {
-    // As on a network mount: another name of the same file is written, in a directory that is not watched.
+TEST_CASE("a file that is written by another name is seen") {
+    // As a single file that is mounted into a container: its directory is another one than the writer's.
     const TempDir dir;
     fs::create_directory(dir / "etc");
     fs::create_directory(dir / "server");
@@ -275,8 +286,37 @@ TEST_CASE("what events do not show, a look finds") {
     config::FileWatcher watcher((dir / "etc/noren.yaml").string(), "one");
     watcher.drain_events();
     write_file(dir / "server/noren.yaml", "two");
+    CHECK(watcher.drain_events());
+    CHECK(watcher.changed_content() == "two");
+}
+
+TEST_CASE("what events do not show, a look finds") {
+    // As on a network mount: memory that is mapped changes without an event.
+    const TempDir dir;
+    const auto path = dir / "noren.yaml";
+    write_file(path, "one");
+    config::FileWatcher watcher(path.string(), "one");
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    void* const memory = ::mmap(nullptr, 3, PROT_WRITE, MAP_SHARED, file, 0);
+    REQUIRE(memory != MAP_FAILED);
+    watcher.drain_events();
+    std::memcpy(memory, "two", 3);
     CHECK_FALSE(watcher.drain_events());
     CHECK(watcher.changed_content() == "two");
+    ::munmap(memory, 3);
+    ::close(file);
+}
+
+TEST_CASE("a log in the same directory is nobody's business") {
+    const TempDir dir;
+    write_file(dir / "noren.yaml", "one");
+    config::FileWatcher watcher((dir / "noren.yaml").string(), "one");
+    std::ofstream log(dir / "access.log");
+    log << "opened" << std::endl;
+    watcher.drain_events();
+    log << "a line" << std::endl;
+    pollfd look{watcher.fd(), POLLIN, 0};
+    CHECK(::poll(&look, 1, 0) == 0);  // not even looked at
 }
 
 TEST_CASE("what changed before the watcher was there is not missed") {
@@ -366,4 +406,34 @@ TEST_CASE("the way to a file is every symlink and its end") {
     CHECK(config::watch_points(base + "/loop").size() == 41);
     CHECK(config::watch_points("noren.yaml") == std::vector<config::WatchPoint>{{".", "noren.yaml"}});
     CHECK(config::watch_points("").empty());
+}
+
+TEST_CASE("where a missing file counts, it is believed at a second look that need not wait") {
+    const TempDir dir;
+    const fs::path path = dir / "limit";
+    write_file(path, "7");
+    config::FileWatcher watcher(path.string(), "7", config::FileWatcher::Events::inotify, missing_is_blank());
+    CHECK_FALSE(watcher.wants_second_look());
+    fs::remove(path);
+    CHECK_FALSE(on_events(watcher));
+    CHECK(watcher.wants_second_look());
+    CHECK(watcher.changed_content() == "");
+    CHECK_FALSE(watcher.wants_second_look());
+    CHECK_FALSE(watcher.changed_content());
+
+    // Removed and written again, as some editors save: only the new content is news.
+    write_file(path, "8");
+    CHECK(on_events(watcher) == "8");
+    fs::remove(path);
+    CHECK_FALSE(on_events(watcher));
+    write_file(path, "9");
+    CHECK(on_events(watcher) == "9");
+    CHECK_FALSE(watcher.wants_second_look());
+
+    // Without events the second look is the next poll.
+    config::FileWatcher polled(path.string(), "9", config::FileWatcher::Events::none, missing_is_blank());
+    fs::remove(path);
+    CHECK_FALSE(polled.changed_content());
+    CHECK_FALSE(polled.wants_second_look());
+    CHECK(polled.changed_content() == "");
 }

@@ -145,7 +145,6 @@ TEST_CASE("bounds are strictly increasing and hold the bounds others compare wit
         CHECK(std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) == bounds.end());
         CHECK(bounds.front() > 0);
     }
-    CHECK(buckets::itl().size() == k_itl_bounds);
     const auto holds = [](const Buckets& bounds, const Buckets& others) {
         return std::all_of(others.begin(), others.end(), [&](double bound) {
             return std::find(bounds.begin(), bounds.end(), bound) != bounds.end();

@@ -95,7 +95,9 @@ TEST_CASE("histogram: observed one by one, or many at once") {
     Histogram one(Buckets{1, 2}), many(Buckets{1, 2});
     for (const double value : {0.5, 0.5, 1.5, 9.0})
         one.Observe(value);
-    many.ObserveMultiple({2, 1, 1}, 11.5);
+    many.Observe(0.5, 2);
+    many.Observe(1.5);
+    many.Observe(9.0);
     for (const Histogram* histogram : {&one, &many}) {
         const auto seen = histogram->Collect().histogram;
         CHECK(seen.sample_count == 4);
