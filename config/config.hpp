@@ -176,6 +176,26 @@ struct Metrics {
     bool operator==(const Metrics&) const = default;
 };
 
+/// The engine's own metrics page: how it is passed on, and what noren makes of it.
+struct EngineMetrics {
+    std::string path = "/metrics";  ///< on the data port and at the engine
+    /// http://host[:port] or unix:/path of the page, where it is not at upstream.url; empty = it is. Restart
+    /// needed.
+    std::string url;
+    /// GETs of the page that come within so long share one fetch. 0 = each is passed on by itself; up to 1m.
+    Duration window{250};
+    Duration timeout{5'000};  ///< for a fetch, 10ms..1h
+    Bytes max_size =
+        8 * 1024 * 1024;            ///< a larger page is passed on, but neither shared nor read; 4KiB..64MiB
+    std::string figures = "off";    ///< on: noren_engine_* among noren's own metrics
+    std::string merge = "off";      ///< on: noren's own metrics are followed by the engine's page
+    std::string add_queue = "off";  ///< on, with merge: the waiting requests there include noren's queue
+    Duration max_age{10'000};       ///< what is older is left out of both; 100ms..1h
+    std::string orca = "off";       ///< endpoint-load-metrics in answers: off, asked, always
+
+    bool operator==(const EngineMetrics&) const = default;
+};
+
 struct Config {
     std::string listen = "0.0.0.0:8080";  ///< IPv4:port, [IPv6]:port or unix:/path. Restart needed.
     std::uint32_t listen_mode = 0660;     ///< of the socket file, with listen: unix:/path. Restart needed.
@@ -191,6 +211,7 @@ struct Config {
     Drain drain;
     Log log;
     Metrics metrics;
+    EngineMetrics engine_metrics;
 
     bool operator==(const Config&) const = default;
 };

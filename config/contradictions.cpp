@@ -136,6 +136,22 @@ void check_models(const Config& config, Found& found) {
     }
 }
 
+void check_engine_metrics(const Config& config, Found& found) {
+    const EngineMetrics& page = config.engine_metrics;
+    if (page.add_queue == "on" && page.merge == "off") {
+        found.push_back({{"engine_metrics.add_queue", "engine_metrics.merge"},
+                         "engine_metrics.add_queue without engine_metrics.merge",
+                         "merge: on, whose page it changes"});
+    }
+    const auto own = parse_listen_tcp(config.ops.listen).endpoint;
+    const auto target = parse_upstream(page.url).endpoint;
+    if (own && target && arrives_at(*target, *own)) {
+        found.push_back({{"engine_metrics.url", "ops.listen"},
+                         '"' + page.url + "\" while ops.listen is \"" + config.ops.listen + '"',
+                         "the address of the engine's page, not of noren's own"});
+    }
+}
+
 }  // namespace
 
 std::vector<Contradiction> find_contradictions(const Config& config) {
@@ -144,6 +160,7 @@ std::vector<Contradiction> find_contradictions(const Config& config) {
     check_tls(config, found);
     check_times(config, found);
     check_models(config, found);
+    check_engine_metrics(config, found);
     return found;
 }
 

@@ -76,6 +76,7 @@ std::vector<Key> make_keys() {
     const Section drain("drain", &Config::drain);
     const Section log("log", &Config::log);
     const Section metrics("metrics", &Config::metrics);
+    const Section engine_metrics("engine_metrics", &Config::engine_metrics);
 
     return {
         key("listen", &Config::listen, listen_address(), after_restart),
@@ -139,6 +140,17 @@ std::vector<Key> make_keys() {
 
         metrics("models", &Metrics::models, model_names()),
         metrics("max_models", &Metrics::max_models, count(1, 1'000)),
+
+        engine_metrics("path", &EngineMetrics::path, page_path()),
+        engine_metrics("url", &EngineMetrics::url, plain_url(), after_restart),
+        engine_metrics("window", &EngineMetrics::window, duration(0ms, 1min)),
+        engine_metrics("timeout", &EngineMetrics::timeout, duration(10ms, 1h)),
+        engine_metrics("max_size", &EngineMetrics::max_size, size(4 * k_kib, 64 * k_mib)),
+        engine_metrics("figures", &EngineMetrics::figures, one_of({"on", "off"})),
+        engine_metrics("merge", &EngineMetrics::merge, one_of({"on", "off"})),
+        engine_metrics("add_queue", &EngineMetrics::add_queue, one_of({"on", "off"})),
+        engine_metrics("max_age", &EngineMetrics::max_age, duration(100ms, 1h)),
+        engine_metrics("orca", &EngineMetrics::orca, one_of({"off", "asked", "always"})),
     };
 }
 

@@ -224,6 +224,19 @@ Rule<std::string> upstream_url() {
     return endpoint(parse_upstream);
 }
 
+Rule<std::string> page_path() {
+    return text("a path that begins with / and has neither spaces nor a query", [](std::string_view path) {
+        return is_request_path(path) && path.find('?') == std::string_view::npos;
+    });
+}
+
+Rule<std::string> plain_url() {
+    return text("http://host[:port] or unix:/path, or \"\" for none", [](std::string_view url) {
+        const auto endpoint = parse_upstream(url).endpoint;
+        return url.empty() || (endpoint && !endpoint->tls);
+    });
+}
+
 Rule<std::string> socket_path() {
     return text("an absolute path of at most 107 bytes, or \"\" for none",
                 [](std::string_view path) { return path.empty() || is_socket_path(path); });

@@ -49,6 +49,8 @@ Rule<Bytes> size(Bytes least, Bytes most);
 Rule<std::string> listen_address();      ///< as parse_listen
 Rule<std::string> listen_tcp_address();  ///< as parse_listen_tcp
 Rule<std::string> upstream_url();        ///< as parse_upstream
+Rule<std::string> page_path();           ///< a request_path without a query
+Rule<std::string> plain_url();           ///< as parse_upstream but for https, or empty = none
 Rule<std::string> socket_path();         ///< an absolute path, or empty = none
 Rule<std::string> file_path();           ///< an absolute path, or empty = none
 Rule<std::string> request_path();        ///< what may stand in a request line: `/...`, visible ASCII

@@ -181,7 +181,18 @@ ProcessWide::ProcessWide(Registry& r)
           counter(r, "noren_tls_certificate_reloads_total",
                   "Changed TLS files that were taken over, or (error) refused, so that the ones before "
                   "stay in force"),
-          "result", {"ok", "error"}) {
+          "result", {"ok", "error"}),
+      page_fetches(
+          counter(
+              r, "noren_engine_page_fetches_total",
+              "Looks at the engine's metrics page, by how they ended: a page (ok), one with another status "
+              "than 200, no connection, no trust, broken off, too late, no HTTP, above "
+              "engine_metrics.max_size"),
+          "result", {"ok", "status", "unreachable", "tls", "broken", "late", "malformed", "too_large"}),
+      page_shares(counter(r, "noren_engine_page_shares_total",
+                          "Requests for the engine's metrics page that were answered with a look at it that "
+                          "somebody else had asked for")
+                      .Add({})) {
     auto& stage_family =
         histogram(r, "noren_request_stage_seconds",
                   "Where a request's time went, in seconds; the stages of all requests add up to "

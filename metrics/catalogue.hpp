@@ -139,6 +139,8 @@ struct ProcessWide {
     prometheus::Gauge& restart_required;
     CounterSet tls_handshakes;  ///< by result
     CounterSet tls_reloads;     ///< by result
+    CounterSet page_fetches;    ///< by result
+    prometheus::Counter& page_shares;
 };
 
 }  // namespace noren::metrics

@@ -141,6 +141,11 @@ void ExchangeMeter::answer_head(int status, std::string_view content_type, std::
     s.streaming = s.observer->observation().streaming;
 }
 
+void ExchangeMeter::shared_answer(int status, TimePoint at) {
+    answer_head(status, {}, {}, at);
+    upstream_done(at);
+}
+
 void ExchangeMeter::switched(std::string_view protocol) {
     ProcessWide& process = state_->telemetry.process();
     const bool websocket = std::equal(protocol.begin(), protocol.end(), k_websocket.begin(),

@@ -74,6 +74,9 @@ class ExchangeMeter {
     void answer_head(int status, std::string_view content_type, std::string_view content_encoding,
                      TimePoint at);
 
+    /// The answer is one that was fetched for several: the engine has done its part.
+    void shared_answer(int status, TimePoint at);
+
     /// The connection carries another protocol from here on, until finish().
     void switched(std::string_view protocol);
 

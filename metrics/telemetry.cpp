@@ -112,7 +112,12 @@ void Telemetry::sample(std::string name, std::string help, std::vector<LabelledR
 }
 
 void Telemetry::sample_counter(std::string name, std::string help, std::function<double()> read) {
-    std::vector<LabelledReading> readings{{{}, [read = std::move(read)] { return std::optional(read()); }}};
+    sample_counter(
+        std::move(name), std::move(help),
+        std::vector<LabelledReading>{{{}, [read = std::move(read)] { return std::optional(read()); }}});
+}
+
+void Telemetry::sample_counter(std::string name, std::string help, std::vector<LabelledReading> readings) {
     sampled_.push_back(std::make_unique<Sampled>(prometheus::MetricType::Counter, std::move(name),
                                                  std::move(help), std::move(readings)));
 }
@@ -129,6 +134,11 @@ void Telemetry::upstream_connect(bool ok, Duration took) {
 void Telemetry::config_loaded(std::chrono::system_clock::time_point at) {
     process_.reload_ok.Set(1);
     process_.reload_time.Set(std::chrono::duration<double>(at.time_since_epoch()).count());
+}
+
+void Telemetry::page_fetch(std::string_view result, std::size_t bytes) {
+    process_.page_fetches.add(result);
+    process_.received_bytes.add("upstream", static_cast<double>(bytes));
 }
 
 void Telemetry::connection_refused(std::string_view why) {

@@ -76,6 +76,7 @@ class Telemetry {
 
     /// Likewise a counter that is kept elsewhere.
     void sample_counter(std::string name, std::string help, std::function<double()> read);
+    void sample_counter(std::string name, std::string help, std::vector<LabelledReading> readings);
 
     /// Set before the first exchange.
     void set_access_log(AccessLog log) { access_log_ = std::move(log); }
@@ -87,6 +88,9 @@ class Telemetry {
     void connection_refused(std::string_view why);
     /// With a client; result: a label of noren_tls_handshakes_total.
     void tls_handshake(std::string_view result) { process_.tls_handshakes.add(result); }
+    /// result: a label of noren_engine_page_fetches_total. bytes: of the body.
+    void page_fetch(std::string_view result, std::size_t bytes);
+    void page_share() { process_.page_shares.Increment(); }
     void tls_reload(bool ok) { process_.tls_reloads.add(ok ? "ok" : "error"); }
     void config_reload(bool ok, std::chrono::system_clock::time_point at);
     void config_loaded(std::chrono::system_clock::time_point at);

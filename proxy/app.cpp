@@ -39,6 +39,11 @@ unsigned worker_count(const config::Config& config) {
     return config.workers != 0 ? config.workers : default_workers();
 }
 
+config::Endpoint page_endpoint(const config::Config& config) {
+    const std::string& url = config.engine_metrics.url;
+    return *config::parse_upstream(url.empty() ? config.upstream.url : url).endpoint;
+}
+
 std::string joined(const std::vector<std::string>& words) {
     std::string text;
     for (const std::string& word : words)
@@ -57,7 +62,8 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
       gate_(gate_limits(*loaded.config)),
       engine_(*config::parse_upstream(loaded.config->upstream.url).endpoint),
       resolver_(io_),
-      services_{reserve_, quota_, gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_},
+      engine_view_(pages_, page_endpoint(*loaded.config)),
+      services_{reserve_, quota_, gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_, pages_},
       heartbeat_(
           io_, worker_count(*loaded.config),
           [this](std::size_t worker, net::Posting& posting) { server_.post(worker, posting); },
@@ -71,6 +77,8 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
           io_, {"limit", "client_limit", "descriptors", "memory"},
           [this](std::string_view reason) { return telemetry_.process().connections_refused.count(reason); },
           [this](std::string_view reason, const RefusalEpisode::News& news) { refusing(reason, news); }),
+      page_fetcher_(server_.loop(), resolver_, page_endpoint(*loaded.config), pages_,
+                    [this](const engine_page::Outcome& outcome) { page_fetched(outcome); }),
       drain_(io_, drain_hooks()),
       reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
@@ -185,6 +193,12 @@ void App::engine_changed(bool up, std::string_view why) {
     }
 }
 
+void App::page_fetched(const engine_page::Outcome& outcome) {
+    const auto& page = outcome.page;
+    const bool other_status = page && page->head.status != 200;
+    telemetry_.page_fetch(other_status ? "status" : word_of(outcome.ending), page ? page->body.size() : 0);
+}
+
 void App::worker_changed(std::size_t worker, bool stuck) {
     log_.event(stuck ? Level::error : Level::warning, stuck ? "a worker is stuck" : "the worker turns again",
                {{"worker", std::to_string(worker)}});
@@ -252,7 +266,7 @@ void App::put_in_force(const config::Config& config) {
 
 OpsHooks App::ops_hooks() {
     return {
-        [this] { return telemetry_.exposition(); },
+        [this] { return metrics_page(); },
         [this] { return to_json(status()); },
         [this] { return config::render(settings_->config); },
         [this] { return not_ready_because().empty(); },
@@ -264,7 +278,15 @@ OpsHooks App::ops_hooks() {
         [this] { return drain_.phase() == Drain::Phase::no || drain_.phase() == Drain::Phase::drained; },
         [this] { return drain_.phase() != Drain::Phase::no; },
         [this] { return heartbeat_.complaint(); },
+        [this] { return engine_view_.look(settings_->config.engine_metrics, tls_.contexts().upstream); },
     };
+}
+
+std::string App::metrics_page() {
+    engine_view_.update(metrics::Clock::now());
+    std::string page = telemetry_.exposition();
+    engine_view_.append_page(page, gate_.waiting());
+    return page;
 }
 
 /// Never "saturated": a router that drops a full server sends its load to the next one until all are dropped.
@@ -322,6 +344,7 @@ void App::sample_gauges() {
     telemetry_.sample_counter("noren_log_lines_dropped_total",
                               "Log lines lost because the sink was slower than the traffic",
                               [this] { return static_cast<double>(log_.dropped()); });
+    engine_view_.sample_into(telemetry_);
 }
 
 Status App::status() {

@@ -22,6 +22,9 @@
 #include "proxy/admission/gate.hpp"
 #include "proxy/admission/retry_after.hpp"
 #include "proxy/drain.hpp"
+#include "proxy/engine_page/engine_view.hpp"
+#include "proxy/engine_page/page_board.hpp"
+#include "proxy/engine_page/page_fetcher.hpp"
 #include "proxy/heartbeat.hpp"
 #include "proxy/log/log.hpp"
 #include "proxy/ops/control_socket.hpp"
@@ -58,6 +61,7 @@ class App {
 
   private:
     void sample_gauges();
+    std::string metrics_page();
     OpsHooks ops_hooks();
     Drain::Hooks drain_hooks();
     void apply(const config::Config& config);
@@ -65,6 +69,7 @@ class App {
     void handle_signals();
     void end();
     void engine_changed(bool up, std::string_view why);
+    void page_fetched(const engine_page::Outcome& outcome);
     void worker_changed(std::size_t worker, bool stuck);
     void refusing(std::string_view reason, const RefusalEpisode::News& news);
     std::uint32_t most_connections() const;
@@ -87,6 +92,8 @@ class App {
     std::atomic<bool> engine_up_{false};
     config::Endpoint engine_;
     upstream::Resolver resolver_;
+    engine_page::PageBoard pages_;
+    engine_page::EngineView engine_view_;
     Services services_;
     Heartbeat heartbeat_;
     Server server_;
@@ -94,6 +101,7 @@ class App {
     std::unique_ptr<ControlSocket> control_;
     upstream::HealthProbe probe_;
     RefusalLog refusals_;
+    engine_page::PageFetcher page_fetcher_;
     Drain drain_;
     Reload reload_;
     asio::signal_set signals_;

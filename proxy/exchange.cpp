@@ -12,6 +12,7 @@
 #include "proxy/admission/retry_after.hpp"
 #include "proxy/http/forward.hpp"
 #include "proxy/http/upgrade.hpp"
+#include "proxy/load_report.hpp"
 #include "proxy/request_id.hpp"
 #include "proxy/upstream/dial.hpp"
 
@@ -62,6 +63,10 @@ Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& he
 
 net::Task<bool> Exchange::run() {
     if (head_.max_forwards == 0) co_return answer_options();
+    if (wants_shared_page()) {
+        const std::optional<bool> reusable = co_await share_page();
+        if (reusable) co_return *reusable;
+    }
     Verdict failure = co_await collect_body();
     if (!failure) failure = co_await admit();
     if (!failure) failure = co_await connect();
@@ -235,15 +240,7 @@ net::Task<Verdict> Exchange::connect() {
         worker_.services().telemetry.upstream_connect(*outcome == 0, now - start);
         if (const auto tls = dial.tls_failure(); *outcome != 0 && tls.fault != net::TlsFault::none)
             co_return make_failure(Reason::upstream_tls, tls.text);
-        if (*outcome != 0) {
-            Failure failure = make_failure(Reason::upstream_connect, "the engine cannot be reached");
-            // The probe agrees: it is starting or gone, which a client may wait out.
-            if (!worker_.services().engine_up.load()) {
-                failure.status = 503;
-                failure.retry_after = retry_after(k_engine_start);
-            }
-            co_return failure;
-        }
+        if (*outcome != 0) co_return unreachable();
         lease_.emplace(worker_.pool(), dial.take(), false);
     }
     lease_->socket().wake(down_.wakeup.waker());
@@ -253,6 +250,16 @@ net::Task<Verdict> Exchange::connect() {
     meter_.connected(now, lease_->reused());
     send_head();
     co_return std::nullopt;
+}
+
+Failure Exchange::unreachable() const {
+    Failure failure = make_failure(Reason::upstream_connect, "the engine cannot be reached");
+    // The probe agrees: it is starting or gone, which a client may wait out.
+    if (!worker_.services().engine_up.load()) {
+        failure.status = 503;
+        failure.retry_after = retry_after(k_engine_start);
+    }
+    return failure;
 }
 
 /// The head and what is held of the body leave in one write.
@@ -271,6 +278,17 @@ void Exchange::tell_what_is_asked() {
     meter_.asked(facts.model.value_or(std::string()), facts.choices.value_or(1),
                  facts.stream.value_or(false));
     if (body_.done()) asked_.reset();
+}
+
+/// For an answer that has none of the engine's; empty: none is wanted.
+std::string Exchange::load_report_for(const http::ResponseHead& head) const {
+    const std::string& wanted = settings_->config.engine_metrics.orca;
+    if (wanted == "off" || has_load_report(head.fields)) return {};
+    const auto asked = load_format_asked(head_.fields);
+    if (!asked && wanted == "asked") return {};
+    const admission::Gate& gate = worker_.services().gate;
+    return load_report({gate.running(), gate.waiting(), gate.limits().max_concurrency},
+                       asked.value_or(LoadFormat::text));
 }
 
 // --- what can come between

@@ -25,6 +25,11 @@
 
 namespace noren::proxy {
 
+namespace engine_page {
+struct Page;
+struct Outcome;
+}  // namespace engine_page
+
 /// Lives in the connection's frame for the length of run(). What it holds (permit, lease, gauges) gives
 /// itself back when it goes, whatever way run() ends. The worker's thread only.
 class Exchange final : private relay::PayloadSink {
@@ -63,6 +68,8 @@ class Exchange final : private relay::PayloadSink {
     net::Task<Verdict> relay();
     net::Task<Verdict> tunnel();
     net::Task<> deliver_rest();
+    /// In place of all of them, for the engine's metrics page. Empty: it is to be relayed like any other.
+    net::Task<std::optional<bool>> share_page();
     bool finish(const Verdict& failure);
 
     // What the phases do between two sleeps.
@@ -80,10 +87,16 @@ class Exchange final : private relay::PayloadSink {
     Verdict switch_protocols(const http::ResponseHead& head);
     Verdict begin_answer(const http::ResponseHead& head, std::string_view rest, metrics::TimePoint at);
     Verdict take_body_bytes(std::string_view head, std::string_view bytes, metrics::TimePoint at);
+    std::string load_report_for(const http::ResponseHead& head) const;
     Verdict engine_hung_up(bool orderly);
     void answer_over(metrics::TimePoint at);
     void leave_engine();
     bool may_retry(bool orderly) const;
+
+    bool wants_shared_page() const;
+    Verdict failure_of(const engine_page::Outcome& outcome) const;
+    net::Task<Verdict> send_page(const engine_page::Page& page, metrics::TimePoint kept_since);
+    std::string page_head(const engine_page::Page& page, metrics::TimePoint kept_since);
 
     Verdict watch_client();
     bool client_owes_body() const;
@@ -91,6 +104,7 @@ class Exchange final : private relay::PayloadSink {
     Verdict expired(const Due& due);
     void break_off();
     Failure refused(Reason reason, std::string_view detail);
+    Failure unreachable() const;
     std::uint32_t retry_after(std::chrono::duration<double> not_before = {}) const;
     bool answer_options();
 

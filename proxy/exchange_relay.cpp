@@ -232,6 +232,8 @@ Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view 
     keep_alive_ = http::keeps_alive(head_.fields, head_.minor) && !close_ends_body_ && body_.done() &&
                   !upload_stopped_ && worker_.stopping() == Stop::no;
     delivery.keep_alive = keep_alive_;
+    const std::string report = load_report_for(head);
+    delivery.load_report = report;
     meter_.answer_head(head.status, head.fields.value("content-type"), head.fields.value("content-encoding"),
                        at);
     answer_.emplace(*framing, dechunk);

@@ -28,6 +28,10 @@ class Telemetry;
 
 namespace noren::proxy {
 
+namespace engine_page {
+class PageBoard;
+}
+
 namespace admission {
 class ConnectionQuota;
 class Gate;
@@ -44,6 +48,7 @@ struct Services {
     upstream::Resolver& resolver;
     config::Endpoint engine;
     const std::atomic<bool>& engine_up;  ///< as the health probe last saw it
+    engine_page::PageBoard& pages;
 };
 
 /// How far a worker has been told to stop.

@@ -177,6 +177,25 @@ def capacity():
                   {"queue wait": quantile(0.95, "noren_queue_wait_seconds"),
                    "engine": quantile(0.95, "noren_upstream_time_to_first_token_seconds")}, "s"),
             graph("Inter-token latency", "Rises with what runs at once.", percentiles("noren_inter_token_latency_seconds"), "s")]),
+        ("Engine, as it says itself (engine_metrics.figures: on)", [
+            graph("Queued and running in the engine",
+                  "Queued there while noren's limit is not reached: the limit is above what the engine batches. Much less running "
+                  "there than in noren: answers are read slowly, or requests wait for their prefill.",
+                  {"queued, {{engine}}": gauge("noren_engine_queued_requests", "engine"),
+                   "running, {{engine}}": gauge("noren_engine_running_requests", "engine"),
+                   "running in noren": gauge("noren_running_requests")}),
+            graph("KV cache in use", "Near 100 % requests are put off or begun again: lower the limit.",
+                  {"{{engine}}": gauge("noren_engine_kv_cache_usage_ratio", "engine", operator="avg")}, "percentunit", most=1),
+            graph("Prefix cache hits", "Share of what was looked up; vLLM and SGLang count tokens, TensorRT-LLM blocks.",
+                  {"{{engine}}": f"{rate('noren_engine_prefix_cache_hits_total', 'engine')} / "
+                                 f"{rate('noren_engine_prefix_cache_queries_total', 'engine')}"}, "percentunit", most=1),
+            graph("Looks at the engine's page", "By how they ended; shared: requests for the page that cost the engine nothing.",
+                  {"{{result}}": rate("noren_engine_page_fetches_total", "result"),
+                   "shared": rate("noren_engine_page_shares_total")}, "cps", 12),
+            graph("Age of the figures", "Since the engine was asked for them. Above engine_metrics.max_age they are left out.",
+                  {"{{pod}}": gauge("noren_engine_metrics_age_seconds", "pod", operator="max")}, "s", 6),
+            graph("Figures to be had, by pod", "0: the engine's page cannot be read, or is of an engine that noren does not know.",
+                  {"{{pod}}": gauge("noren_engine_metrics_up", "pod")}, width=6, most=1)]),
         ("Little's law: arrival rate x mean time in system = number in system", [
             graph("Little's law check",
                   "In steady state the lines agree. In flight above running + waiting: uploads, slow readers. Rate x time lags "

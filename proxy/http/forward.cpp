@@ -115,6 +115,7 @@ std::string downstream_head(const ResponseHead& head, const Delivery& delivery, 
     }
     if (!head.fields.has("date")) append_field(out, "Date", delivery.date);
     if (!head.fields.has("x-request-id")) append_field(out, "x-request-id", request_id);
+    if (!delivery.load_report.empty()) append_field(out, "endpoint-load-metrics", delivery.load_report);
     return out.append("\r\n");
 }
 

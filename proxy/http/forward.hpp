@@ -21,7 +21,8 @@ struct Delivery {
     Framing framing;         ///< until_close: the end of the connection ends the body
     bool keep_alive = true;  ///< false: "Connection: close" is said
     int client_minor = 1;
-    std::string_view date;  ///< of receipt, said if the engine gave none (RFC 9110 6.6.1)
+    std::string_view date;              ///< of receipt, said if the engine gave none (RFC 9110 6.6.1)
+    std::string_view load_report = {};  ///< endpoint-load-metrics to be added; empty: none
 };
 
 /// head: one that response_framing() accepted.

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::string_view k_text = "text/plain; charset=utf-8";
 constexpr std::string_view k_json = "application/json";
+constexpr std::string_view k_metrics = "/metrics";
 constexpr std::string_view k_drain_wait = "/-/drain-wait";
 constexpr unsigned k_longest_begin = 60;
 
@@ -46,7 +47,7 @@ OpsPage how_healthy(const OpsHooks& hooks) {
 }
 
 OpsPage find_page(const OpsHooks& hooks, std::string_view path) {
-    if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", hooks.metrics()};
+    if (path == k_metrics) return {200, "text/plain; version=0.0.4; charset=utf-8", hooks.metrics()};
     if (path == "/-/healthy") return how_healthy(hooks);
     if (path == "/-/ready") return {hooks.ready() ? 200u : 503u, k_json, hooks.ready_json() + "\n"};
     if (path == "/-/status") return {200, k_json, hooks.status_json() + "\n"};
@@ -68,6 +69,10 @@ OpsPage page_at(const OpsHooks& hooks, std::string_view target) {
     } catch (const std::exception& problem) {
         return text_page(500, problem.what());
     }
+}
+
+bool is_metrics_page(std::string_view target) {
+    return split(target).path == k_metrics;
 }
 
 std::optional<DrainWait> drain_wait_of(std::string_view target) {

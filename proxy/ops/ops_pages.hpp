@@ -19,6 +19,9 @@ struct OpsHooks {
     std::function<bool()> drained;            ///< nothing runs any more, or no drain was asked for
     std::function<bool()> draining;           ///< a drain was asked for; still true when it is over
     std::function<std::string()> complaint;   ///< what no longer works and only a restart can mend, or empty
+    /// Before `metrics`, where that takes a look at the engine: says true once it has been taken. Empty, or
+    /// an empty result: there is nothing to wait for.
+    std::function<std::function<bool()>()> look_at_engine = {};
 };
 
 struct OpsPage {
@@ -33,6 +36,9 @@ OpsPage text_page(unsigned status, std::string_view line);
 /// The page at an origin-form target (path and query). /-/drain-wait says here how things stand; waiting for
 /// its end is the server's. A hook that throws makes a 500.
 OpsPage page_at(const OpsHooks& hooks, std::string_view target);
+
+/// Whether the page at the target is the one that OpsHooks::metrics makes.
+bool is_metrics_page(std::string_view target);
 
 /// How to serve a /-/drain-wait.
 struct DrainWait {

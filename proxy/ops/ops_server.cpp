@@ -36,6 +36,7 @@ namespace {
 
 constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds k_drain_look{50};
+constexpr std::chrono::milliseconds k_engine_look{2};
 constexpr std::chrono::milliseconds k_accept_pause{50};
 constexpr std::chrono::seconds k_linger{1};
 constexpr int k_accepts_per_turn = 16;
@@ -190,6 +191,7 @@ struct OpsServer::State {
         return hooks.draining() ? hooks.drained() : Clock::now() >= begin_by;
     }
     asio::awaitable<bool> wait_for_drain(Client& client, std::chrono::seconds begin_within);
+    asio::awaitable<void> wait_for_engine(Client& client);
     asio::awaitable<std::optional<OpsPage>> page_for(Clients::iterator client, const Request& request);
     asio::awaitable<bool> serve_one(Clients::iterator client, beast::flat_buffer& buffer);
 
@@ -229,6 +231,16 @@ asio::awaitable<bool> OpsServer::State::wait_for_drain(Client& client, std::chro
     co_return true;
 }
 
+/// For so long, or shorter if there is nothing more to come; a page without the engine's is a page too.
+asio::awaitable<void> OpsServer::State::wait_for_engine(Client& client) {
+    const auto give_up = Clock::now() + limits.engine;
+    const std::function<bool()> is_there = hooks.look_at_engine();
+    while (is_there && !is_there() && !stopping && Clock::now() < give_up) {
+        client.pause.expires_after(k_engine_look);
+        co_await client.pause.async_wait(tuple_awaitable);
+    }
+}
+
 asio::awaitable<std::optional<OpsPage>> OpsServer::State::page_for(Clients::iterator client,
                                                                    const Request& request) {
     const http::Target target = http::parse_target(view(request.target()), view(request.method_string()));
@@ -243,6 +255,7 @@ asio::awaitable<std::optional<OpsPage>> OpsServer::State::page_for(Clients::iter
         --drain_waits;
         if (!still_there) co_return std::nullopt;
     }
+    if (hooks.look_at_engine && is_metrics_page(target.origin_form)) co_await wait_for_engine(*client);
     co_return page_at(hooks, target.origin_form);
 }
 

@@ -24,6 +24,8 @@ struct OpsLimits {
     std::size_t connections = 256;
     std::size_t drain_waits = 64;            ///< waiting at once; more are answered 503
     std::chrono::milliseconds idle{30'000};  ///< for a request head to come, and for an answer to be taken
+    /// For the engine's page, on the way to noren's own: a scrape of noren must not fail for a slow engine.
+    std::chrono::milliseconds engine{1'000};
 };
 
 /// One thread: the one that runs io.

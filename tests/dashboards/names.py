@@ -2,6 +2,7 @@
 import glob
 import os
 import re
+import subprocess
 
 from dashboards.panels import queries, rule_texts
 from support.harness import Stack
@@ -20,6 +21,12 @@ def exposed(text):
     return set(families), samples
 
 
+def is_text_format(page):
+    """promtool also judges names, and not every engine's please it; that is no matter here."""
+    told = subprocess.run(["promtool", "check", "metrics"], input=page, capture_output=True, text=True, check=False)
+    return told.returncode in (0, 3)
+
+
 def family_of(name, families):
     return name if name in families else re.sub(r"_(bucket|sum|count)$", "", name)
 
@@ -34,8 +41,10 @@ ONLY_WITH_TLS = {"noren_tls_certificate_expiry_timestamp_seconds"}
 
 
 def check_names(check, bin_dir):
-    with Stack(bin_dir) as stack:
-        families, samples = exposed(stack.get("/metrics"))
+    with Stack(bin_dir, config="engine_metrics: {figures: on, merge: on, add_queue: on}") as stack:
+        page = stack.get("/metrics")
+        families, samples = exposed(page)
+    check("promtool reads noren's page with the engine's behind it", "vllm:num_requests_waiting" in samples and is_text_format(page))
     samples = samples | ONLY_WITH_TLS
     on_panels = set()
     for _, expr in queries():

@@ -71,7 +71,8 @@ class Scenario(Stack):
 
 class Healthy(Scenario):
     """A load that fits."""
-    config = "admission: {max_concurrency: 16, max_queue: 64}\nupstream: {idle_timeout: 200ms}"
+    config = ("admission: {max_concurrency: 16, max_queue: 64}\nupstream: {idle_timeout: 200ms}\n"
+              "engine_metrics: {figures: on}")
 
     def act(self):
         self.load("--rate", "6", "--max-tokens", "20:60")
@@ -80,7 +81,7 @@ class Healthy(Scenario):
 class Overloaded(Scenario):
     """More than fits: refused at once."""
     fires = {"NorenQueueSaturated", "NorenRejections"}
-    config = "admission: {max_concurrency: 4, max_queue: 6}"
+    config = "admission: {max_concurrency: 4, max_queue: 6}\nengine_metrics: {figures: on, merge: on, add_queue: on}"
 
     def act(self):
         self.load("-c", "30", "--max-tokens", "20:40", "--refused-pause", "300ms")

@@ -2,6 +2,7 @@
 """seeds.py FOLDER: one folder of seeds per fuzz target, from what the tests hold anyway."""
 import json
 import pathlib
+import re
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
@@ -29,6 +30,14 @@ def stream_bodies():
         if folder.is_file() and folder.suffix == ".body":
             if folder.stat().st_size <= 16384:
                 yield folder.read_bytes()
+
+
+def metrics_pages():
+    """The pages in the literals of the tests that read them."""
+    for test in ("figures_test.cpp", "merged_page_test.cpp"):
+        text = (TESTS / "unit" / "metrics" / "engine" / test).read_text()
+        for page in re.findall(r'R"\((.*?)\)"', text, flags=re.S) + re.findall(r'"((?:[^"\\]|\\.)*)"', text):
+            yield page.replace("\\n", "\n").replace('\\"', '"').encode()
 
 
 def control_seeds():
@@ -68,6 +77,7 @@ def main():
     streams = list(stream_bodies())
     write(folder, "answer_stream", [bytes([i]) + s for s in streams for i in (0, 1, 2)])
     write(folder, "request_facts", [b"\1" + s for s in streams] + [b"\1" + b for b in bodies if b.startswith(b"{")])
+    write(folder, "metrics_page", [bytes([i]) + p for p in metrics_pages() for i in (0, 7)])
     write(folder, "config", [(ROOT / "config" / "noren.example.yaml").read_bytes()])
 
 

@@ -56,6 +56,10 @@ std::string EngineMetrics::page(const EngineGauges& gauges) const {
               std::to_string(prompt_tokens_));
     add_value(out, "vllm:generation_tokens_total", "counter", "Number of generation tokens processed.",
               std::to_string(generation_tokens_));
+    add_value(out, "vllm:prefix_cache_queries_total", "counter",
+              "Prefix cache queries, in terms of number of queried tokens.", std::to_string(prompt_tokens_));
+    add_value(out, "vllm:prefix_cache_hits_total", "counter",
+              "Prefix cache hits, in terms of number of cached tokens.", "0");  // there is no such cache
     out +=
         "# HELP vllm:request_success_total Count of finished requests.\n# TYPE vllm:request_success_total "
         "counter\n";

@@ -31,7 +31,9 @@ config::Config all_different() {
         "log: {level: off, access: off}\n"
         "metrics: {max_models: 20, models: [plain, 'org/name:tag', '7', 'null', 'yes', ' space', '- x', 'a: "
         "b', "
-        "'a #b', \"q'\\\"\\\\\", '*x', '&x', '[x]', '~', '\u65e5\u672c', 'ends:', '%', '@']}\n",
+        "'a #b', \"q'\\\"\\\\\", '*x', '&x', '[x]', '~', '\u65e5\u672c', 'ends:', '%', '@']}\n"
+        "engine_metrics: {path: /m, url: 'http://e:8002', window: 1s, timeout: 1s, max_size: 1MiB, figures: "
+        "on, merge: on, add_queue: on, max_age: 1s, orca: asked}\n",
         "t");
     for (const auto& mistake : result.mistakes)
         UNSCOPED_INFO(mistake.to_string());
@@ -81,7 +83,8 @@ TEST_CASE("the keys that need a restart") {
         if (change.restart_required) keys.push_back(change.key);
     }
     CHECK(keys == std::vector<std::string>{"listen", "listen_mode", "workers", "upstream.url", "ops.listen",
-                                           "control.socket", "reload.watch", "log.access"});
+                                           "control.socket", "reload.watch", "log.access",
+                                           "engine_metrics.url"});
 }
 
 TEST_CASE("a live reload keeps what needs a restart and takes the rest") {
@@ -92,7 +95,7 @@ TEST_CASE("a live reload keeps what needs a restart and takes the rest") {
         CHECK_FALSE(change.restart_required);
     for (const auto& change : config::diff(live, wanted))
         CHECK(change.restart_required);
-    CHECK(config::diff(live, wanted).size() == 8);
+    CHECK(config::diff(live, wanted).size() == 9);
     CHECK(live.admission == wanted.admission);
     CHECK(live.upstream.url == running.upstream.url);
     CHECK(live.upstream.health_path == wanted.upstream.health_path);

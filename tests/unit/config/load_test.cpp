@@ -305,6 +305,46 @@ TEST_CASE("half of a TLS pair, and TLS settings without TLS, are contradictions"
     CHECK(mistakes("upstream: {url: 'https://e', tls: {ca: /a, certificate: /b, key: /c}}\n").empty());
 }
 
+TEST_CASE("the engine's metrics page: what may be said of it, and what may not") {
+    CHECK(loaded("engine_metrics: {path: /prometheus/metrics, url: 'http://127.0.0.1:8002', window: 0, "
+                 "timeout: 2s, max_size: 1MiB, figures: on, merge: on, add_queue: on, max_age: 5s, orca: "
+                 "always}\n")
+              .engine_metrics == config::EngineMetrics{"/prometheus/metrics", "http://127.0.0.1:8002",
+                                                       config::Duration{0}, config::Duration{2'000},
+                                                       1024 * 1024, "on", "on", "on", config::Duration{5'000},
+                                                       "always"});
+    CHECK(loaded("engine_metrics: {url: 'unix:/run/e.sock'}\n").engine_metrics.url == "unix:/run/e.sock");
+    const std::string key = "noren.yaml:1: engine_metrics.";
+    const std::string url = "expected http://host[:port] or unix:/path, or \"\" for none";
+    CHECK(mistakes("engine_metrics: {url: 'https://e:8002'}\n") ==
+          Lines{key + "url: found \"https://e:8002\", " + url});
+    CHECK(mistakes("engine_metrics: {url: 'http://e/metrics'}\n") ==
+          Lines{key + "url: found \"http://e/metrics\", " + url});
+    for (const char* path : {"metrics", "/metrics?name=x", "/me trics", "/metrics#x"}) {
+        CHECK(mistakes("engine_metrics: {path: '" + std::string(path) + "'}\n") ==
+              Lines{key + "path: found \"" + path +
+                    "\", expected a path that begins with / and has neither spaces nor a query"});
+    }
+    CHECK(mistakes("engine_metrics: {window: 61s}\n") ==
+          Lines{key + "window: found \"61s\", expected a duration from 0 to 1m (units ms, s, m, h)"});
+    CHECK(mistakes("engine_metrics: {timeout: 0}\n") ==
+          Lines{key + "timeout: found 0, expected a duration from 10ms to 1h (units ms, s, m, h)"});
+    CHECK(mistakes("engine_metrics: {max_size: 1KiB}\n").size() == 1);
+    CHECK(mistakes("engine_metrics: {max_age: 10ms}\n").size() == 1);
+    for (const char* name : {"figures", "merge", "add_queue"}) {
+        CHECK(mistakes("engine_metrics: {" + std::string(name) + ": yes}\n") ==
+              Lines{key + name + ": found \"yes\", expected one of on, off"});
+    }
+    CHECK(mistakes("engine_metrics: {orca: on}\n") ==
+          Lines{key + "orca: found \"on\", expected one of off, asked, always"});
+    CHECK(mistakes("engine_metrics: {add_queue: on}\n") ==
+          Lines{key + "add_queue: found engine_metrics.add_queue without engine_metrics.merge, expected "
+                      "merge: on, whose page it changes"});
+    CHECK(mistakes("engine_metrics: {url: 'http://localhost:9464'}\n") ==
+          Lines{key + "url: found \"http://localhost:9464\" while ops.listen is \"[::]:9464\", expected the "
+                      "address of the engine's page, not of noren's own"});
+}
+
 TEST_CASE("an unknown key is told with the one that was likely meant") {
     const std::string unknown = ": found an unknown key, expected ";
     CHECK(mistakes("admission: {max_concurency: 1}\n") ==

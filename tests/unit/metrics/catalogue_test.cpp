@@ -68,8 +68,8 @@ std::vector<Expected> expected_counters_and_gauges() {
         {"noren_failures_total",
          each("reason", {"client_closed", "bad_request", "head_timeout", "body_timeout", "body_too_large",
                          "stall_timeout", "queue_full", "queue_timeout", "draining", "total_timeout",
-                         "tunnel_timeout", "upstream_connect", "upstream_tls", "upstream_reset", "upstream_timeout",
-                         "upstream_protocol", "internal_error"})},
+                         "tunnel_timeout", "upstream_connect", "upstream_tls", "upstream_reset",
+                         "upstream_timeout", "upstream_protocol", "internal_error"})},
         {"noren_config_last_reload_successful", {""}},
         {"noren_config_last_reload_success_timestamp_seconds", {""}},
         {"noren_config_reloads_total", each("result", {"ok", "error"})},
@@ -77,6 +77,9 @@ std::vector<Expected> expected_counters_and_gauges() {
         {"noren_tls_handshakes_total",
          each("result", {"ok", "plain_text", "closed", "certificate", "protocol", "timeout"})},
         {"noren_tls_certificate_reloads_total", each("result", {"ok", "error"})},
+        {"noren_engine_page_fetches_total",
+         each("result", {"ok", "status", "unreachable", "tls", "broken", "late", "malformed", "too_large"})},
+        {"noren_engine_page_shares_total", {""}},
     };
 }
 

@@ -166,6 +166,18 @@ TEST_CASE("connections to the engine") {
     CHECK(s("noren_upstream_connect_seconds_sum") == Approx(0.0007));
 }
 
+TEST_CASE("looks at the engine's metrics page, with the bytes they brought") {
+    Rig rig;
+    rig.telemetry.page_fetch("ok", 1'000);
+    rig.telemetry.page_fetch("too_large", 0);
+    rig.telemetry.page_share();
+    const Scrape s = rig.scrape();
+    CHECK(s(R"(noren_engine_page_fetches_total{result="ok"})") == 1);
+    CHECK(s(R"(noren_engine_page_fetches_total{result="too_large"})") == 1);
+    CHECK(s("noren_engine_page_shares_total") == 1);
+    CHECK(s(R"(noren_received_bytes_total{side="upstream"})") == 1'000);
+}
+
 TEST_CASE("reloads: the last one's success, and when a config was last taken over") {
     using Wall = std::chrono::system_clock::time_point;
     Rig rig;

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "proxy/ops/ops_server.hpp"
@@ -27,7 +28,8 @@ struct OpsRig {
                 [] { return std::string("{\"ready\":true}"); },
                 [this] { return drained; },
                 [this] { return draining; },
-                [] { return std::string(); }};
+                [] { return std::string(); },
+                [this] { return look ? look() : std::function<bool()>(); }};
     }
 
     /// All that comes back to these bytes until the endpoint ends the connection.
@@ -44,6 +46,7 @@ struct OpsRig {
     asio::io_context io;
     std::string metrics = "noren_up 1\n";
     int scrapes = 0;
+    std::function<std::function<bool()>()> look;  ///< at the engine, before a scrape
     bool draining = false, drained = false;
     proxy::OpsServer server;
     std::uint16_t port;

@@ -35,6 +35,35 @@ TEST_CASE("a page comes with its length and type, and is not to be kept") {
     CHECK(body_of(answer) == "noren_up 1\n");
 }
 
+TEST_CASE("a scrape waits for a look at the engine, no other page does") {
+    OpsRig ops;
+    int looks = 0, asked = 0;
+    ops.look = [&] {
+        ++looks;
+        return [&] {
+            if (++asked == 5) ops.metrics = "noren_up 2\n";  // what the look has brought
+            return asked == 5;
+        };
+    };
+    CHECK(body_of(ops.get("/-/config")) == "listen: x\n");
+    CHECK(looks == 0);
+    CHECK(body_of(ops.get("/metrics?x=y")) == "noren_up 2\n");
+    CHECK(looks == 1);
+    CHECK(asked == 5);
+    ops.look = [] { return std::function<bool()>(); };  // nothing to wait for
+    CHECK(body_of(ops.get("/metrics")) == "noren_up 2\n");
+}
+
+TEST_CASE("a look at the engine that does not end holds up a scrape for so long and no longer") {
+    OpsLimits limits;
+    limits.engine = std::chrono::milliseconds(30);
+    OpsRig ops(limits);
+    int asked = 0;
+    ops.look = [&] { return [&] { return ++asked < 0; }; };
+    CHECK(body_of(ops.get("/metrics")) == "noren_up 1\n");
+    CHECK(asked >= 2);
+}
+
 TEST_CASE("a connection serves one request after the other, also those sent ahead") {
     OpsRig ops;
     RawClient client(ops.io, ops.port);
