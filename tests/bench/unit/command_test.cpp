@@ -66,8 +66,8 @@ TEST_CASE("wrong usage ends with 2 and says what was expected") {
         {{"--url", "http://127.0.0.1:1", "-H", "Host: x"}, "does not set itself"},
         {{"--url", "http://127.0.0.1:1", "--labels", "a"}, "NAME,NAME"},
         {{"--url", "http://127.0.0.1:1", "--expect-same"}, "--against"},
-        {{"--url", "http://127.0.0.1:1", "--prompts", "/nonexistent"}, "cannot read"},
-        {{"--url", "http://127.0.0.1:1", "--per-request", "/nonexistent/x"}, "cannot write"},
+        {{"--url", "http://127.0.0.1:1", "--prompts", "/dev/null/x"}, "cannot read"},
+        {{"--url", "http://127.0.0.1:1", "--per-request", "/dev/null/x"}, "cannot write"},
         {{"--url", "http://127.0.0.1:1", "--wat"}, "--wat"},
     };
     for (const Case& wrong : cases) {

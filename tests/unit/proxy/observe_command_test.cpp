@@ -68,7 +68,7 @@ TEST_CASE("observe refuses what is no way of splitting, and a file it cannot rea
         CHECK_THAT(said.err, Contains("--split"));
     }
     ObserveOptions missing;
-    missing.file = "/nonexistent/body";
+    missing.file = "/dev/null/body";
     std::ostringstream out, err;
     CHECK(observe_command(missing, out, err) == 2);
     CHECK_THAT(err.str(), Contains("cannot read"));
