@@ -299,10 +299,10 @@ def bare_metal():
         with tempfile.TemporaryDirectory() as root:
             faults = fails(["cmake", "--install", build, "--prefix", "/usr/local"], env={**os.environ, "DESTDIR": root})
             noren, example = (os.path.join(root, "usr/local", one) for one in ("bin/noren", "share/noren/noren.example.yaml"))
-            check("cmake --install: the program, its example config and the unit", faults or [
-                f"{one} is missing" for one in (noren, example, os.path.join(root, "usr/local/lib/systemd/system/noren.service"))
-                if not os.path.exists(one)])
-            check("... and the installed noren takes the installed example", fails([noren, "check", example]))
+            unit = os.path.join(root, "usr/local/lib/systemd/system/noren.service")
+            faults = faults or [f"{one} is missing" for one in (noren, example, unit) if not os.path.exists(one)]
+            check("cmake --install: the program, its example config and the unit", faults)
+            check("... and the installed noren takes the installed example", faults or fails([noren, "check", example]))
     if not shutil.which("systemd-analyze"):
         skip("the systemd unit", "no systemd-analyze here")
         return
