@@ -13,12 +13,23 @@ namespace {
 // As much as is kept of a name.
 constexpr std::size_t k_max_label = 256;
 
-/// UTF-8 without control characters, of bounded length: label values come from requests, and a scraper
-/// refuses the whole page for one that is not UTF-8.
+/// A control character or a line separator of Unicode: U+0000..1F, U+007F..9F, U+2028, U+2029.
+bool breaks_lines(std::string_view character) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+    if (character.size() == 1) return byte(0) < ' ' || byte(0) == 0x7f;
+    return (byte(0) == 0xc2 && byte(1) < 0xa0) || character == "\u2028" || character == "\u2029";
+}
+
+/// UTF-8 on one line, of bounded length: label values come from requests, and a scraper refuses the whole
+/// page for one that is not UTF-8.
 std::string label_of(std::string_view name) {
-    std::string label = to_valid_utf8(name.substr(0, k_max_label));
-    for (char& c : label)
-        if ((c >= 0 && c < ' ') || c == 0x7f) c = '_';
+    const std::string valid = to_valid_utf8(name.substr(0, k_max_label));
+    std::string label;
+    for (std::string_view rest = valid; !rest.empty();) {
+        const std::string_view character = rest.substr(0, utf8_step(rest).size);
+        label.append(breaks_lines(character) ? "_" : character);
+        rest.remove_prefix(character.size());
+    }
     return label;
 }
 

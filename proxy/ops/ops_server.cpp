@@ -40,6 +40,7 @@ constexpr std::chrono::milliseconds k_engine_look{2};
 constexpr std::chrono::milliseconds k_accept_pause{50};
 constexpr std::chrono::seconds k_linger{1};
 constexpr int k_accepts_per_turn = 16;
+constexpr int k_most_sent_ahead = 8;
 constexpr std::uint32_t k_max_head = 8 * 1024;
 
 using Parser = beast_http::request_parser<beast_http::empty_body>;
@@ -110,6 +111,7 @@ struct Client {
     beast::tcp_stream stream;
     asio::steady_timer pause;  ///< between two looks at a drain
     Phase phase = Phase::asking;
+    int sent_ahead = 0;  ///< requests in a row behind which the next one was here already
 };
 
 using Clients = std::list<Client>;
@@ -272,9 +274,11 @@ asio::awaitable<bool> OpsServer::State::serve_one(Clients::iterator client, beas
     if (!page) page = co_await page_for(client, parser.get());
     if (!page) co_return false;
     // A body is never wanted and so never read: after it the connection cannot be used again. Nor after what
-    // was no request: who knows where the next one would begin.
-    const bool keep_alive =
-        page->status != 400 && !error && parser.is_done() && parser.get().keep_alive() && !stopping;
+    // was no request: who knows where the next one would begin. Nor for long when the next one is always here
+    // before the last one's answer: a scrape costs milliseconds.
+    client->sent_ahead = buffer.size() > 0 ? client->sent_ahead + 1 : 0;
+    const bool keep_alive = page->status != 400 && !error && parser.is_done() && parser.get().keep_alive() &&
+                            client->sent_ahead <= k_most_sent_ahead && !stopping;
     const bool head_only = !error && parser.get().method() == beast_http::verb::head;
     Response response = to_response(std::move(*page), error ? 11 : parser.get().version(), keep_alive);
     client->stream.expires_after(limits.idle);

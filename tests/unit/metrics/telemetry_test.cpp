@@ -115,10 +115,10 @@ TEST_CASE("a model that only the answer names is its label") {
 
 TEST_CASE("label values are UTF-8 without control characters, of bounded length") {
     Rig rig;  // room for three
-    serve(rig, std::string_view("a\nb\x01\x7f\0\xff", 7));
+    serve(rig, std::string_view("a\nb\x01\x7f\0\xff\u2028\u0085\u00a0", 14));
     serve(rig, std::string(5000, 'x'));
     serve(rig, std::string(255, 'y') + "\u00e9");
-    CHECK(models_in(rig.scrape()) == std::set<std::string>{"m", "unknown", "other", "a_b___\ufffd",
+    CHECK(models_in(rig.scrape()) == std::set<std::string>{"m", "unknown", "other", "a_b___\ufffd__\u00a0",
                                                            std::string(256, 'x'),
                                                            std::string(255, 'y') + "\ufffd"});
 }

@@ -261,14 +261,18 @@ TEST_CASE("stopping answers those who wait and ends the idle connections") {
     CHECK_THROWS(RawClient(ops.io, ops.port));
 }
 
-TEST_CASE("what is asked before the last answer came is answered in its turn") {
+TEST_CASE("of requests that are all sent ahead some are answered, and then the connection ends") {
     OpsRig ops;
     std::string many;
     for (int i = 0; i < 100; ++i)
         many += k_get_metrics;
-    const std::string all = ops.say(many + "GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
-    CHECK(all.starts_with("HTTP/1.1 200 "));
-    CHECK(ops.scrapes == 101);
+    const std::string all = ops.say(many);
+    int answers = 0;
+    for (std::size_t at = 0; (at = all.find("HTTP/1.1 200 ", at)) != std::string::npos; ++at)
+        ++answers;
+    CHECK(answers == 9);
+    CHECK(ops.scrapes == 9);
+    CHECK(all.find("Connection: close\r\n") > all.rfind("HTTP/1.1 200 "));
 }
 
 // With one connection taken per turn, the last of them would wait for as many rounds of scrapes.
