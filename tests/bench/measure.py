@@ -56,6 +56,8 @@ admission: {{max_concurrency: 8192}}
 control: {{socket: {dir}/control.sock}}
 log: {{access: {dir}/access.jsonl}}
 """
+# These drop trailers, and with them the hash of a streamed body: their bytes cannot be checked.
+DROP_TRAILERS = ("nginx",)
 CONTESTANTS = ("direct", "relay", "nginx", "haproxy", "noren")
 
 
@@ -204,7 +206,8 @@ class Bench:
 def report_of(load):
     out, _ = load.communicate(timeout=300)
     run = json.loads(out)["runs"][0]
-    run["broken"] = run["requests"] - min(run["ok"], run["body_checked"])
+    run["broken"] = run["requests"] - run["ok"]
+    run["unchecked"] = run["ok"] - run["body_checked"]
     return run
 
 

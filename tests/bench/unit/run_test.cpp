@@ -102,8 +102,11 @@ TEST_CASE("lean: events are timed by their stamps and bodies checked by their ha
     }
     Options options = options_for(server, 2);
     options.lean = true;
-    options.headers = {"x-sim-close: 1"};  // no trailer, so no hash
-    CHECK(errors_of(run_quietly(options)) == std::map<std::string, int>{{"altered", 2}});
+    options.headers = {"x-sim-close: 1"};  // no trailer, so no hash: told, as some relays drop trailers
+    for (const Result& result : run_quietly(options).results) {
+        CHECK(result.ok());
+        CHECK_FALSE(result.body_checked);
+    }
 }
 
 TEST_CASE("the clients of a stage begin spread over the time given") {
