@@ -4,13 +4,13 @@ as clients come, and reads from the kernel how many descriptors each worker's ep
 another has none is the fault to look for. Only told."""
 import argparse
 import collections
+import json
 import os
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from measure import Bench, get, paced, report_of, wait_for  # noqa: E402
-import json  # noqa: E402
 
 
 def watched(pid):
@@ -26,7 +26,7 @@ def watched(pid):
 
 def spread(bench, workers, streams, gap_ms):
     """How many streams each worker has, most first."""
-    with bench.contestant("noren", workers) as noren:
+    with bench.contestant("noren", workers, "upstream: {idle_timeout: 0}\n") as noren:
         bench.load(noren.port, ["-c", "1", "-n", "1", *paced(1, 0)])
         wait_for("idle connections to be gone", lambda: settled(noren))
         before = watched(noren.process.pid)

@@ -19,7 +19,7 @@ LOAD = ["-c", "8", "-n", "8", "--spread", "5ms", *paced(1000, 3000, 20)]
 
 def big_config(number):
     """Another one each time, or there is nothing to reload."""
-    paths = "".join(f"    - /v{index}/path-of-{number}/generate\n" for index in range(1000))
+    paths = "".join(f"    - /v{index}/path-of-{number}/generate\n" for index in range(999))
     models = ", ".join(f"model-{index}-{number}" for index in range(999))
     # admission: is in the file already, with one key.
     return f"  gated_paths:\n    - /v1/chat/completions\n{paths}", f"metrics: {{models: [{models}], max_models: 1000}}\n"

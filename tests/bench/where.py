@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from compare import STREAM_WARM_UP, listed, median  # noqa: E402
+from compare import STREAM_WARM_UP, listed  # noqa: E402
 from measure import CONTESTANTS, Bench, Costs, paced  # noqa: E402
 
 # Under strace a call takes ten times as long: S2's events come a tenth as often there, so that they still come one by one.
@@ -50,7 +50,7 @@ def user_ticks(pids):
 
 
 def measured(bench, who, load):
-    """us per event, of it in user space, and how many went to a sleep of the process."""
+    """us per event, and of it in user space; None if the run has too few of the kernel's ticks to tell."""
     with bench.contestant(who) as contestant:
         bench.load(contestant.port, STREAM_WARM_UP)
         ticks, costs = user_ticks(contestant.pids), Costs(contestant, bench.engine)
@@ -58,7 +58,7 @@ def measured(bench, who, load):
         used, after = costs.end(), user_ticks(contestant.pids)
     user, system = after[0] - ticks[0], after[1] - ticks[1]
     whole = used["cpu"]["contestant"] / run["output_tokens"] * 1e6
-    return whole, whole * user / max(1, user + system), run["output_tokens"]
+    return whole, whole * user / (user + system) if user + system >= 50 else None
 
 
 def calls_of(bench, contestant, load):
@@ -91,8 +91,8 @@ def table(bench, name, contestants, single):
     scenario = SCENARIOS[name]
     print(f"\n**{name}**: per event\n\n| | calls | us each | us |\n|---|--:|--:|--:|")
     for who in contestants:
-        whole, user, events = measured(bench, who, scenario["measured"])
-        left = whole - user
+        whole, user = measured(bench, who, scenario["measured"])
+        left = whole - (user or 0)
         print(f"| **{who}** | | | **{whole:.1f}** |")
         for call, (calls, errors) in sorted(traced(bench, who, scenario).items(), key=lambda row: -row[1][0]):
             if calls < 0.02:
@@ -106,7 +106,9 @@ def table(bench, name, contestants, single):
                     continue
                 print(f"| {words} | {count:.2f} | {each:.2f} | {count * each:.1f} |")
                 left -= count * each
-        print(f"| user space ({events:,} events) | | | {user:.1f} |\n| sleeping, waking, softirq: the rest | | | {left:.1f} |")
+        if user is not None:
+            print(f"| user space | | | {user:.1f} |")
+        print(f"| {'' if user is not None else 'user space, '}sleeping, waking, softirq: the rest | | | {left:.1f} |")
 
 
 def main():
