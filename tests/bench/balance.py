@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""balance.py BIN_DIR [--rounds N]: how few long streams spread over the workers. Each round opens so many streams one after the other,
-as clients come, and reads from the kernel how many descriptors each worker's epoll watches. A worker with all the streams while
+"""balance.py BIN_DIR [--rounds N]: how few long streams spread over the workers. Each round opens so many streams, and reads
+from the kernel how many descriptors each worker's epoll watches. A worker with all the streams while
 another has none is the fault to look for. Only told."""
 import argparse
 import collections

@@ -4,9 +4,10 @@ import math
 COLOURS = {"nginx": "#8a8f98", "haproxy": "#b9bec6", "noren": "#2f5fa8"}
 FLOOR = "#c0392b"
 PANELS = [
-    ("Added delay of a token (µs)", [("S2", "added delay p50 us", "256 streams", "p50"), ("S2", "added delay p99 us", "256 streams", "p99"),
-                                     ("S2b", "added delay p99 us", "lock-step", "p99"), ("S6", "added delay p50 us", "one stream", "p50"),
-                                     ("S6", "added delay p99 us", "one stream", "p99")]),
+    ("Added delay of a token (µs)",
+     [("S2", "added delay p50 us", "256 streams", "p50"), ("S2", "added delay p99 us", "256 streams", "p99"),
+      ("S2b", "added delay p99 us", "lock-step", "p99"), ("S6", "added delay p50 us", "one stream", "p50"),
+      ("S6", "added delay p99 us", "one stream", "p99")]),
     ("CPU per token (µs)", [("S1", "CPU us/event", "flood", ""), ("S2", "CPU us/event", "256 streams", ""),
                             ("S2b", "CPU us/event", "lock-step", ""), ("S3", "CPU us/event", "4,000 streams", "")]),
 ]

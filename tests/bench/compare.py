@@ -169,20 +169,21 @@ def print_tables(rounds, rows, contestants):
     print("\n| scenario | figure | " + " | ".join(proxies) + " | " + " | ".join(f"{who} / relay" for who in proxies[1:]) +
           " | goal |\n|---|---|" + "--:|" * (2 * len(proxies) - 1) + "---|")
     for row in rows:
-        print(f"| {row['scenario']} | {row['figure']} | " + " | ".join(shown(row["medians"][who]) for who in proxies) + " | " +
-              " | ".join(shown(row["to_relay"].get(who), 2) for who in proxies[1:]) + f" | {row['goal'] and '<= ' + row['goal']} |")
-    print("\nWho was busy, in cores (with noren in between), and what noise there was:\n"
-          "\n| scenario | noren | engine | load | units/s direct | units/s noren | direct p50 / p99 us | foreign cores median / max |\n"
+        cells = [row["scenario"], row["figure"], *(shown(row["medians"][who]) for who in proxies),
+                 *(shown(row["to_relay"].get(who), 2) for who in proxies[1:]), row["goal"] and "<= " + row["goal"]]
+        print("| " + " | ".join(cells) + " |")
+    print("\nWho was busy, in cores (with noren in between), and what noise there was:\n\n"
+          "| scenario | noren | engine | load | units/s direct | units/s noren | direct p50 / p99 us | foreign, median / most |\n"
           "|---|--:|--:|--:|--:|--:|--:|--:|")
     for name, by in rounds.items():
         last = by.get("noren") or by[proxies[-1]]
         foreign = [one["cores"]["foreign"] for all_of in by.values() for one in all_of]
         direct = by.get("direct", [])
         cores = [shown(median([one["cores"][who] for one in last]), 2) for who in ("contestant", "engine", "load")]
-        print(f"| {name}: {SCENARIOS[name]['title']} | " + " | ".join(cores) +
-              f" | {shown(median([one['units_per_second'] for one in direct]))} | {shown(median([one['units_per_second'] for one in last]))}"
-              f" | {shown(median([one['p50_us'] for one in direct]))} / {shown(median([one['p99_us'] for one in direct]))}"
-              f" | {shown(median(foreign), 2)} / {shown(max(foreign), 2)} |")
+        rates = [shown(median([one["units_per_second"] for one in all_of])) for all_of in (direct, last)]
+        delays = " / ".join(shown(median([one[key] for one in direct])) for key in ("p50_us", "p99_us"))
+        noise = f"{shown(median(foreign), 2)} / {shown(max(foreign), 2)}"
+        print("| " + " | ".join([f"{name}: {SCENARIOS[name]['title']}", *cores, *rates, delays, noise]) + " |")
 
 
 def run_rounds(bench, options):
@@ -225,14 +226,15 @@ def main():
     rows = summary(rounds, options.contestants)
     print_tables(rounds, rows, options.contestants)
     if options.json:
+        titles = {name: SCENARIOS[name]["title"] for name in options.scenarios}
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"when": time.strftime("%F %T"), "cpus": os.cpu_count(), "kernel": os.uname().release, "rounds": options.rounds,
-                       "scenarios": {name: SCENARIOS[name]["title"] for name in options.scenarios}, "figures": rows,
-                       "measurements": rounds}, file, indent=1)
+            json.dump({"when": time.strftime("%F %T"), "cpus": os.cpu_count(), "kernel": os.uname().release,
+                       "rounds": options.rounds, "scenarios": titles, "figures": rows, "measurements": rounds}, file, indent=1)
     if options.chart:
         draw(rows, options.chart)
     broken = sum(one["broken"] for by in rounds.values() for all_of in by.values() for one in all_of)
-    print(f"\n{options.rounds} round(s); every byte was checked (nginx: no, it drops the trailer with the hash); {broken} answers broken")
+    print(f"\n{options.rounds} round(s); every byte was checked (nginx: no, it drops the trailer with the hash); "
+          f"{broken} answers broken")
     return 1 if broken else 0
 
 

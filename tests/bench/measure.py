@@ -19,7 +19,8 @@ from support.harness import free_port, is_listening, wait_for  # noqa: E402
 ENGINE = ["--max-batch", "8192", "--kv-tokens", "1000000000", "--step-tokens", "1000000000", "--prefill-tps", "1e12",
           "--step-base-ms", "20", "--step-per-seq-ms", "0", "--step-per-kv-token-us", "0", "--keep-alive", "3600"]
 
-NGINX = """daemon off; pid {dir}/nginx.pid; error_log {dir}/error.log warn; worker_processes {workers}; worker_rlimit_nofile 20000;
+NGINX = """daemon off; pid {dir}/nginx.pid; error_log {dir}/error.log warn;
+worker_processes {workers}; worker_rlimit_nofile 20000;
 events {{ worker_connections 16384; }}
 http {{
     access_log off; keepalive_timeout 1h; keepalive_requests 1000000000; client_max_body_size 64m; client_body_buffer_size 1m;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""relayed.py BIN_DIR: instructions that a worker of noren spends on an event that passes through the whole of it, for a few shapes of
-stream, as lines "COUNT NAME" for instructions.sh. callgrind counts inside Worker::run; told is the difference of a long and a short
-stream, so that heads and ends go. The engine sends event k+1 once the client has event k: one turn of the loop for each write."""
+"""relayed.py BIN_DIR: instructions that a worker of noren spends on an event that passes through the whole of it, for a few
+shapes of stream, as lines "COUNT NAME" for instructions.sh. callgrind counts inside Worker::run; told is the difference of a
+long and a short stream, so that heads and ends go. The engine sends event k+1 once the client has event k: one turn of the
+loop for each write."""
 import os
 import re
 import socket
@@ -18,7 +19,8 @@ PATIENCE_S = 120
 CHAT = ('data: {"id":"chatcmpl-0f3b9c7a51d24e6f8a","object":"chat.completion.chunk","created":1760000000,'
         '"model":"meta-llama/Llama-3.1-8B-Instruct","choices":[{"index":0,"delta":{"content":" %s"},"logprobs":null,'
         '"finish_reason":null}]}\n\n')
-LINE = '{"model":"llama3.2","created_at":"2026-01-01T00:00:00.000000000Z","message":{"role":"assistant","content":" %s"},"done":false}\n'
+LINE = ('{"model":"llama3.2","created_at":"2026-01-01T00:00:00.000000000Z",'
+        '"message":{"role":"assistant","content":" %s"},"done":false}\n')
 SSE, NDJSON, PLAIN = "text/event-stream", "application/x-ndjson", "text/plain"
 # name, content type, event, in chunks, events in one write
 SHAPES = [("relayed chat event", SSE, CHAT, True, 1), ("relayed chat event of eight at once", SSE, CHAT, True, 8),
@@ -52,8 +54,8 @@ def stream(listener, port, shape, writes):
     """One answer of so many writes, through noren."""
     _, content_type, _, chunked, _ = shape
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
-        client.sendall(f"POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: {len(REQUEST)}\r\n\r\n"
-                       f"{REQUEST}".encode())
+        client.sendall(f"POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nConnection: close\r\n"
+                       f"Content-Length: {len(REQUEST)}\r\n\r\n{REQUEST}".encode())
         engine, _ = listener.accept()
         with engine:
             engine.settimeout(PATIENCE_S)
@@ -84,8 +86,9 @@ def counted(bin_dir, shape, writes, folder):
         with open(os.path.join(folder, "log"), "wb") as log:
             noren = subprocess.Popen(
                 ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=noren::proxy::Worker::run(*",
-                 f"--callgrind-out-file={out}", os.path.join(bin_dir, "noren"), "--config", config, "--listen", f"127.0.0.1:{port}",
-                 "--upstream", f"http://127.0.0.1:{listener.getsockname()[1]}", "--ops", f"127.0.0.1:{free_port()}"],
+                 f"--callgrind-out-file={out}", os.path.join(bin_dir, "noren"), "--config", config,
+                 "--listen", f"127.0.0.1:{port}", "--upstream", f"http://127.0.0.1:{listener.getsockname()[1]}",
+                 "--ops", f"127.0.0.1:{free_port()}"],
                 stdout=log, stderr=log)
         try:
             wait_for("noren", lambda: is_listening(port) or noren.poll() is not None, PATIENCE_S)

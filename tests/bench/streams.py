@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """streams.py BIN_DIR [--rounds N] [--streams 10,100,1000,4000]: is the cost of an event the same whether few or many streams
-carry it? The rate of all together stays 4,000 events/s, so that batches and wake-ups stay alike; the relay tells what the kernel's
-own part does. The aim is within 25 %. Only told: CPU times of a shared machine. A stream takes four descriptors here: two of
-noren's, and noren's limit is what `ulimit -Hn` allows."""
+carry it? The rate of all together stays 4,000 events/s, so that batches and wake-ups stay alike; the relay tells what the
+kernel's own part does. The aim is within 25 %. Only told: CPU times of a shared machine. A stream takes four descriptors
+here: two of noren's, and noren's limit is what `ulimit -Hn` allows."""
 import argparse
 import os
 import sys

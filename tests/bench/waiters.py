@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""waiters.py BIN_DIR [--waiters N]: what a request that waits for its turn costs in memory, all of it: connection, head, held body,
-place in the queue. One runs, the others wait; the proportional set size of noren, per waiter."""
+"""waiters.py BIN_DIR [--waiters N]: what a request that waits for its turn costs in memory, all of it: connection, head, held
+body, place in the queue. One runs, the others wait; the proportional set size of noren, per waiter."""
 import argparse
 import os
 import re

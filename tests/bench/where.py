@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""where.py BIN_DIR [--contestants relay,noren,...]: where the CPU time of an event goes, system call by system call, for scenarios S2 and
-S6. Counts are strace's, of a run of its own; single costs are noren-syscall-bench's, of this machine and this minute; the whole and
-its user part are the process's own clocks, without strace. What no call explains is the rest: going to sleep and waking up, the
-kernel's softirq work in the sender's name, and the caches. Markdown, for tests/bench/README.md."""
+"""where.py BIN_DIR [--contestants relay,noren,...]: where the CPU time of an event goes, system call by system call, for
+scenarios S2 and S6. Counts are strace's, of a run of its own; single costs are noren-syscall-bench's, of this machine and
+this minute; the whole and its user part are the process's own clocks, without strace. What no call explains is the rest:
+going to sleep and waking up, the kernel's softirq work in the sender's name, and the caches. Markdown, for
+tests/bench/README.md."""
 import argparse
 import os
 import re
@@ -64,7 +65,8 @@ def measured(bench, who, load):
 def calls_of(bench, contestant, load):
     """(calls, errors) by name during one load, and its events."""
     trace = os.path.join(bench.folder.name, "strace.out")
-    strace = subprocess.Popen(["strace", "-c", "-f", "-o", trace, *(argument for pid in contestant.pids for argument in ("-p", str(pid)))],
+    attach = [argument for pid in contestant.pids for argument in ("-p", str(pid))]
+    strace = subprocess.Popen(["strace", "-c", "-f", "-o", trace, *attach],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     for _ in contestant.pids:
         strace.stderr.readline()  # "attached"
