@@ -9,13 +9,14 @@
 #   reload       200 live changes of the configuration, by each way a file can change         23 min
 #   real         a real engine (llama.cpp) and real clients; downloads their Python packages    4 min
 #   soak         10 minutes between a load and an engine that is killed and made to misbehave  10 min
+#   bench        what a token costs, beside nginx, HAProxy and a raw relay (only a broken answer fails)  13 min
 #   image        the container images, built and run without a Docker engine                  10 min
 #   asan tsan    the C++ tests under sanitizers; each builds everything once more              15 min
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
 . tests/support/totals.sh
-parts=(fidelity leaves end-to-end gate corpus reload real soak image asan tsan)
+parts=(fidelity leaves end-to-end gate corpus reload real soak bench image asan tsan)
 bin=build/release/bin
 
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 2; }
@@ -57,6 +58,7 @@ for part in "${parts[@]}"; do
         reload) figures='^ok ' run reload python3 tests/integration/reload.py $bin --changes 200 ;;
         real) run real bash tests/real/run.sh ;;
         soak) figures='^ok ' run soak bash tests/soak.sh 10 ;;
+        bench) figures='^\|' run bench bash tests/bench/run.sh ;;
         image) run image bash tests/image.sh ;;
         asan | tsan) figures='^(ok|FAIL)' run "$part" bash tests/run.sh "$part" ;;
     esac
