@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install-packages.sh [build] [demo] [test] [fuzz] [image] [real]: installs what deploy/packages.txt lists and this Debian 12 does
+# install-packages.sh [build] [demo] [test] [fuzz] [image] [real] [bench]: installs what deploy/packages.txt lists and this Debian 12 does
 # not have yet: what building takes, and what each named set takes.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +18,13 @@ if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null || { echo "this takes root, and there is no sudo; run as root: bash $0 $*" >&2; exit 1; }
     as_root=(sudo)
 fi
-# No service is to be started by an installation for tests.
+# No service is to be started by an installation for tests: Debian's packages ask this file, and 101 means no.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+    "${as_root[@]}" chmod 755 "$policy"
+    trap '"${as_root[@]}" rm -f "$policy"' EXIT
+fi
 export DEBIAN_FRONTEND=noninteractive
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

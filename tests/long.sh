@@ -13,6 +13,7 @@
 #   real         real clients, balancers and engines; downloads their packages                 15 min
 #   soak         10 minutes between a load and an engine that is killed and made to misbehave  12 min
 #   soak-tls     the same through two norens with TLS between them                             12 min
+#   bench        what a token costs, beside nginx, HAProxy and a raw relay (only a broken answer fails)  13 min
 #   image        the container images, built and run without a Docker engine                  10 min
 #   asan tsan    the C++ tests under sanitizers; each builds everything once more              15 min
 #   fuzz         30 CPU-minutes for each fuzz target; only if it is named                     2.5 h
@@ -20,7 +21,7 @@ set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
 . tests/support/totals.sh
-parts=(fidelity leaves end-to-end gate corpus overload reload drain starts real soak soak-tls image asan tsan)
+parts=(fidelity leaves end-to-end gate corpus overload reload drain starts real soak soak-tls bench image asan tsan)
 bin=build/release/bin
 
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 2; }
@@ -68,6 +69,7 @@ for part in "${parts[@]}"; do
         real) figures='SKIP' run real bash tests/real/run.sh ;;
         soak) figures='^ok ' run soak bash tests/soak.sh 10 ;;
         soak-tls) figures='^ok ' run soak-tls bash tests/soak.sh 10 --tls ;;
+        bench) figures='^\|' run bench bash tests/bench/run.sh ;;
         image) run image bash tests/image.sh ;;
         asan | tsan) figures='^(ok|FAIL)' run "$part" bash tests/run.sh "$part" ;;
         fuzz) figures='^ok |CPU-minutes' run fuzz bash tests/fuzz.sh --cpu-minutes 30 --jobs "$(nproc)" ;;

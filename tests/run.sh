@@ -24,7 +24,7 @@ if [ "$preset" = release ]; then
     run field-reports python3 tests/field_reports.py
     run corpus python3 tests/corpus/run_corpus.py "$bin/noren"
     run corpus-mutated python3 tests/corpus/differential.py "$bin/observe-batch" --cases 20000
-    run instructions bash tests/bench/instructions.sh "$bin/noren-observe-bench"
+    run instructions bash tests/bench/instructions.sh "$bin"
     run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
     run relay-corpus python3 tests/integration/relay_corpus.py "$bin" --rounds 2 --selftest
     run dashboards bash tests/dashboards.sh --short

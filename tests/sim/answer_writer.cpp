@@ -17,7 +17,8 @@ std::string digest_line(std::uint64_t fnv) {
 AnswerWriter::AnswerWriter(Exchange& exchange)
     : exchange_(exchange),
       wire_(exchange.socket, exchange.sleeper, exchange.fault,
-            Split{exchange.overrides.split_bytes, exchange.overrides.split_pause}, exchange.over) {}
+            Split{exchange.overrides.split_bytes, exchange.overrides.split_pause}, exchange.over,
+            exchange.overrides.stamp ? Stamps::yes : Stamps::no) {}
 
 net::awaitable<bool> AnswerWriter::head(ResponseHead head) {
     std::string extra(head.extra);

@@ -277,6 +277,7 @@ Result<Overrides> read_overrides(const HeaderLookup& header) {
     out.usage = reader.choice("x-sim-usage", "on", "off");
     out.close = reader.choice("x-sim-close", "1", "0").value_or(false);
     out.digest = reader.choice("x-sim-digest", "on", "off").value_or(false);
+    out.stamp = reader.choice("x-sim-stamp", "on", "off").value_or(false);
     read_split(reader, header("x-sim-chunk-split"), out);
     if (const std::string_view text = header("x-sim-fault"); !text.empty()) {
         out.fault = parse_fault(text);
@@ -317,6 +318,7 @@ Result<Ask> read_ask(const Route& route, std::string_view body, const Overrides&
     if (!generates(ask.api)) ask.output_tokens = 1;
     ask.tokens_per_event = overrides.tokens_per_event.value_or(1);
     ask.event_bytes = overrides.bytes.value_or(0);
+    ask.stamp = overrides.stamp;
     ask.report_usage = overrides.usage.value_or(asks_usage(ask, object));
     ask.continuous_usage = ask.report_usage && flag(object, "stream_options.continuous_usage_stats", false);
     return ask;

@@ -72,6 +72,7 @@ struct Overrides {
     std::chrono::microseconds split_pause{0};
     bool close = false;   ///< x-sim-close: 1 = close-delimited answer
     bool digest = false;  ///< x-sim-digest: on = tell the hash of the body
+    bool stamp = false;   ///< x-sim-stamp: on = every event of a stream tells when it was sent
 };
 
 /// Looks a request header up by its lower-case name; empty = absent.
@@ -98,6 +99,7 @@ struct Ask {
     bool hit_limit = false;           ///< the number came from the request: finish reason "length"
     std::uint32_t tokens_per_event = 1;
     std::uint32_t event_bytes = 0;  ///< 0 = natural text
+    bool stamp = false;             ///< k_unstamped in front of each event's text
     bool report_usage = true;       ///< whether counts appear where this API has them
     bool continuous_usage = false;  ///< vLLM's stream_options.continuous_usage_stats
     std::int64_t created = 0;       ///< Unix seconds, for the answer's own time stamps

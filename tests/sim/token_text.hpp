@@ -95,6 +95,11 @@ inline std::string slice_text(std::uint64_t key, std::uint32_t choice, std::uint
     return text;
 }
 
+/// What the text of a stamped event begins with (request header `x-sim-stamp`): an @ and k_stamp_digits
+/// digits, which become CLOCK_MONOTONIC nanoseconds right before the write.
+inline constexpr std::string_view k_unstamped = "@00000000000000000000";
+inline constexpr std::size_t k_stamp_digits = k_unstamped.size() - 1;
+
 /// All text of one choice when its tokens went out `per_event` at a time.
 inline std::string whole_text(std::uint64_t key, std::uint32_t choice, std::uint32_t tokens,
                               std::uint32_t per_event = 1, std::uint32_t bytes = 0) {

@@ -17,6 +17,17 @@ void append_chunk_line(std::string& out, std::size_t size) {
     out += "\r\n";
 }
 
+/// Puts the time into the place that was kept for it.
+void stamp(std::string& bytes, std::size_t from) {
+    const auto place = bytes.find(k_unstamped, from);
+    if (place == std::string::npos) return;
+    const auto now = Duration(Clock::now().time_since_epoch()).count();
+    std::array<char, k_stamp_digits> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), now).ptr;
+    const auto length = static_cast<std::size_t>(end - digits.data());
+    bytes.replace(place + k_unstamped.size() - length, length, digits.data(), length);
+}
+
 }  // namespace
 
 void reset(tcp::socket& socket) {
@@ -41,9 +52,11 @@ net::awaitable<bool> Wire::body(std::string_view payload) {
     if (payload.empty()) co_return true;
     buffer_.clear();
     if (framing_ == Framing::chunked) append_chunk_line(buffer_, payload.size());
+    const std::size_t start = buffer_.size();
     buffer_ += payload;
+    if (stamps_ == Stamps::yes) stamp(buffer_, start);
+    count(std::string_view(buffer_).substr(start));
     if (framing_ == Framing::chunked) buffer_ += "\r\n";
-    count(payload);
     co_return co_await write(buffer_, framing_ == Framing::length ? Last::yes : Last::no);
 }
 

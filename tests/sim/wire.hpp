@@ -24,14 +24,22 @@ struct Split {
     std::chrono::microseconds pause{0};
 };
 
+/// Whether events that begin their text with k_unstamped get the time there.
+enum class Stamps : bool { no, yes };
+
 /// Every function returns false once nothing more can be written, be it that the client is gone or that a
 /// fault has struck; struck() tells which.
 class Wire {
   public:
     /// `over` is called before a write or a close after which the client can know that the answer is over.
     Wire(tcp::socket& socket, Sleeper& sleeper, const Fault& fault, const Split& split,
-         std::function<void()> over)
-        : socket_(socket), sleeper_(sleeper), fault_(fault), split_(split), over_(std::move(over)) {}
+         std::function<void()> over, Stamps stamps = Stamps::no)
+        : socket_(socket),
+          sleeper_(sleeper),
+          fault_(fault),
+          split_(split),
+          over_(std::move(over)),
+          stamps_(stamps) {}
 
     /// Whether bytes end the answer for its reader.
     enum class Last : bool { no, yes };
@@ -66,6 +74,7 @@ class Wire {
     Fault fault_;
     Split split_;
     std::function<void()> over_;
+    Stamps stamps_;
     Framing framing_ = Framing::chunked;
     std::string buffer_;
     TimePoint stamped_{};

@@ -35,14 +35,28 @@ std::uint64_t fnv(std::string_view bytes, std::uint64_t hash) {
 
 }  // namespace
 
-Client::Exchange::Exchange(const Options& options, const Request& what, Result& into, Histogram& gaps_into)
+Client::Exchange::Exchange(const Options& options, const Request& what, Result& into, EventTimes& times_into)
     : request(what),
       result(into),
-      gaps(gaps_into),
-      reader([this, api = options.api](const Event& event) { reading.take(api, event); }) {}
+      times(times_into),
+      reader([this, lean = options.lean, api = options.api](const Event& event) {
+          if (lean) {
+              take_stamped(event);
+          } else {
+              reading.take(api, event);
+          }
+      }) {}
 
-bool Client::Exchange::received(std::string_view bytes, TimePoint now) {
+void Client::Exchange::take_stamped(const Event& event) {
+    const auto sent = static_cast<std::int64_t>(reading.take_stamped(event));
+    if (sent == 0) return;
+    const std::int64_t delay = std::chrono::nanoseconds(now.time_since_epoch()).count() - sent;
+    times.delays.add(static_cast<std::uint64_t>(std::max<std::int64_t>(delay, 0)));
+}
+
+bool Client::Exchange::received(std::string_view bytes, TimePoint read_at) {
     any_byte = true;
+    now = read_at;
     reading.fresh = 0;
     if (!reader.feed(bytes)) {
         fail(result, "protocol", reader.problem());
@@ -51,7 +65,8 @@ bool Client::Exchange::received(std::string_view bytes, TimePoint now) {
     if (reading.fresh > 0 && reader.is_event_stream()) {
         // Events of one read came together: each is told an equal part of the time since the one before.
         if (result.last)
-            gaps.add(static_cast<std::uint64_t>((now - *result.last).count()) / reading.fresh, reading.fresh);
+            times.gaps.add(static_cast<std::uint64_t>((now - *result.last).count()) / reading.fresh,
+                           reading.fresh);
         if (!result.first) result.first = now;
         result.last = now;
         result.events += reading.fresh;
@@ -59,7 +74,7 @@ bool Client::Exchange::received(std::string_view bytes, TimePoint now) {
     return !reader.whole();
 }
 
-asio::awaitable<Result> Client::run(const Request& request, Histogram& gaps) {
+asio::awaitable<Result> Client::run(const Request& request, EventTimes& times) {
     Result result;
     result.id = request.id;
     result.slow = request.slow;
@@ -68,7 +83,7 @@ asio::awaitable<Result> Client::run(const Request& request, Histogram& gaps) {
     // connection with a wide one is no good to it.
     if (request.slow) disconnect();
     const bool reused = socket_.is_open();
-    std::optional<Exchange> exchange(std::in_place, options_, request, result, gaps);
+    std::optional<Exchange> exchange(std::in_place, options_, request, result, times);
     co_await attempt(*exchange);
     // An idle connection may be closed by its server at any time (RFC 9112, 9.3.1): every client tries again.
     if (reused && result.error == "no_answer" && !exchange->any_byte) {
@@ -76,7 +91,7 @@ asio::awaitable<Result> Client::run(const Request& request, Histogram& gaps) {
         result.detail.clear();
         result.retried = true;
         disconnect();
-        exchange.emplace(options_, request, result, gaps);
+        exchange.emplace(options_, request, result, times);
         co_await attempt(*exchange);
     }
     result.end = Clock::now();
@@ -166,6 +181,7 @@ std::string Client::head_of(const Request& request) const {
                        "\r\nContent-Type: application/json\r\nx-request-id: " + request.id +
                        "\r\nContent-Length: " + std::to_string(request.body.size()) + "\r\n";
     if (options_.verify) head.append(k_ask_digest).append("\r\n");
+    if (options_.lean) head += "x-sim-stamp: on\r\n";
     for (const std::string& line : options_.headers)
         head += line + "\r\n";
     if (!options_.keep_alive || request.slow) head += "Connection: close\r\n";
@@ -184,7 +200,7 @@ void Client::conclude(Exchange& exchange) {
     std::uint32_t seconds = 0;
     if (std::from_chars(retry.data(), retry.data() + retry.size(), seconds).ec == std::errc())
         result.retry_after = seconds;
-    if (reader.whole() && !reader.is_event_stream() && result.status / 100 == 2)
+    if (reader.whole() && !reader.is_event_stream() && result.status / 100 == 2 && !options_.lean)
         reading.take(options_.api, {{}, reader.document()});
     // A count reported before a stream broke off may be provisional.
     result.tokens = reading.reported && reader.whole() ? *reading.reported : result.events;
@@ -193,7 +209,7 @@ void Client::conclude(Exchange& exchange) {
         result.text_hash = fnv(text, result.text_hash);
     if (!result.error.empty() || result.left) return;
     const Expected expected{exchange.request.id, exchange.request.tokens,
-                            options_.verify ? &sim_text_ : nullptr};
+                            options_.verify ? &sim_text_ : nullptr, options_.lean};
     Verdict verdict = judge(options_.api, reader, reading, expected);
     result.error = std::move(verdict.error);
     result.detail = std::move(verdict.detail);

@@ -26,25 +26,29 @@ class Client {
     Client(asio::io_context& io, const Options& options, const SimText& sim_text, const Target& target)
         : options_(options), sim_text_(sim_text), target_(target), socket_(io) {}
 
-    /// Never throws; what went wrong is in the result. Gaps between token events are added to `gaps`.
-    asio::awaitable<Result> run(const Request& request, Histogram& gaps);
+    /// Never throws; what went wrong is in the result. The times of its token events are added to `times`.
+    asio::awaitable<Result> run(const Request& request, EventTimes& times);
 
   private:
     using Socket = asio::generic::stream_protocol::socket;
 
     /// One try at one request.
     struct Exchange {
-        Exchange(const Options& options, const Request& what, Result& into, Histogram& gaps_into);
+        Exchange(const Options& options, const Request& what, Result& into, EventTimes& times_into);
 
         const Request& request;
         Result& result;
-        Histogram& gaps;
+        EventTimes& times;
         Reading reading;
         AnswerReader reader;
+        TimePoint now;  ///< of the read under way
         bool any_byte = false;
 
         /// Bytes have come: false = that was the last of them, for good or ill.
-        bool received(std::string_view bytes, TimePoint now);
+        bool received(std::string_view bytes, TimePoint read_at);
+
+      private:
+        void take_stamped(const Event& event);
     };
 
     asio::awaitable<void> attempt(Exchange& exchange);

@@ -87,6 +87,8 @@ void declare_when(CLI::App& cli, Command& c) {
     cli.add_option("--stages", c.stages, "closed loop in stages, CLIENTS:TIME,..., each reported apart");
     add_parsed(cli, "--refused-pause", o.refused_pause, parse_duration,
                "closed loop: wait of a client that was refused, before it asks again (100ms)");
+    add_parsed(cli, "--spread", o.spread, parse_duration,
+               "closed loop: the clients of a stage begin evenly over so long (0s)");
     cli.add_option("--rate", o.rate, "open loop: requests per second, Poisson arrivals")
         ->check(CLI::Range(1e-3, 1e6));
     cli.add_option("--max-open", o.max_open, "open loop: arrivals beyond so many open requests are missed")
@@ -110,6 +112,10 @@ void declare_how(CLI::App& cli, Command& c) {
     cli.add_option("--read-rate", o.read_rate, "bytes per second that a slow client reads")
         ->check(CLI::Range(1, 1'000'000'000))
         ->capture_default_str();
+    cli.add_flag(
+        "--lean", o.lean,
+        "of a noren-sim: time each event from its stamp (delay_seconds), check bodies by their hash, "
+        "read no JSON");
     cli.add_flag("--no-verify", c.no_verify, "do not check the bytes of a noren-sim, nor ask it for hashes");
     cli.add_flag("--expect-same", o.expect_same, "with --against: both must generate the same text");
     cli.add_flag("--json", c.json, "one JSON object instead of the table");
@@ -133,6 +139,9 @@ void complete(Command& c) {
     o.labels = {c.labels.substr(0, comma), c.labels.substr(comma + 1)};
     o.labels.resize(o.urls.size());
     if (o.expect_same && c.against.empty()) throw std::invalid_argument("--expect-same needs --against");
+    if (o.lean && c.no_verify) throw std::invalid_argument("--lean and --no-verify exclude each other");
+    if (o.rate > 0 && o.spread.count() > 0)
+        throw std::invalid_argument("--rate and --spread exclude each other");
     if (o.rate > 0 && !c.stages.empty())
         throw std::invalid_argument("--rate and --stages exclude each other");
     if (!c.stages.empty() && !c.duration.empty())

@@ -35,4 +35,10 @@ class Histogram {
     double sum_ = 0;
 };
 
+/// Of the token events of many streams.
+struct EventTimes {
+    Histogram gaps;    ///< between two of one stream
+    Histogram delays;  ///< from the engine's write to the client's read, of stamped ones
+};
+
 }  // namespace load

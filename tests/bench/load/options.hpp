@@ -41,6 +41,7 @@ struct Options {
     /// A closed-loop client that was refused, or found nobody, waits so long before it asks again.
     std::chrono::milliseconds refused_pause{100};
 
+    std::chrono::milliseconds spread{0};  ///< closed loop: the clients of a stage begin evenly over so long
     std::vector<Stage> stages;        ///< closed loop; one after the other. Open loop: the first one's time
     std::uint64_t requests = 0;       ///< end after so many; 0 = by time
     double rate = 0;                  ///< requests per second, Poisson arrivals; 0 = closed loop
@@ -57,7 +58,10 @@ struct Options {
     double slow = 0;                ///< fraction of requests whose client reads slowly
     std::uint32_t read_rate = 512;  ///< bytes per second that such a client reads
 
-    bool verify = true;        ///< against a noren-sim: every byte must be the right one
+    bool verify = true;  ///< against a noren-sim: every byte must be the right one
+    /// For a noren-sim: reads no JSON, so that little is spent per event. The engine stamps its events, which
+    /// gives the delay of each on its way; bodies are checked by their hash alone.
+    bool lean = false;
     bool expect_same = false;  ///< with two urls: both must generate the same text
 };
 

@@ -28,7 +28,7 @@ void print_table(const Options& options, const Outcome& outcome, std::ostream& o
 ///     failed, left, slow, retried, requests_per_second, output_tokens, output_tokens_per_second,
 ///     effective_tokens_per_second, body_bytes, bytes_altered, bytes_lost, bytes_extra, statuses{}, errors{},
 ///     reasons{}, and distributions {count, mean, min, p01, p10, p50, p90, p99, max}: ttft_seconds,
-///     tpot_seconds, itl_seconds, tps, e2e_seconds, retry_after_seconds.
+///     tpot_seconds, itl_seconds, delay_seconds, tps, e2e_seconds, retry_after_seconds.
 std::string to_json(const Options& options, const Outcome& outcome);
 
 /// One JSON line per request, times in nanoseconds of CLOCK_MONOTONIC.

@@ -64,6 +64,7 @@ json::object run_json(const Options& options, const Part& part) {
             {"ttft_seconds", distribution(s.ttft)},
             {"tpot_seconds", distribution(s.tpot)},
             {"itl_seconds", distribution(s.itl)},
+            {"delay_seconds", distribution(s.delay)},
             {"tps", distribution(s.tps)},
             {"e2e_seconds", distribution(s.e2e)},
             {"retry_after_seconds", distribution(s.retry_after)},

@@ -77,6 +77,7 @@ void print_one(const Summary& s, std::ostream& out) {
     spreads.row("time to first token (TTFT)", spread(s.ttft, 1e3));
     spreads.row("time per output token (TPOT)", spread(s.tpot, 1e3));
     spreads.row("gap between token events (ITL)", spread(s.itl, 1e3));
+    if (s.delay.count() > 0) spreads.row("delay from the engine's write", spread(s.delay, 1e3));
     spreads.row("whole request", spread(s.e2e, 1e3));
     spreads.section("Speed of one stream (tokens per s)", {"best", "mean", "p50", "p90", "p99", "worst"});
     spreads.row("after the first token (TPS)", spread_of_speed(s.tps));
@@ -284,7 +285,8 @@ std::vector<Part> parts_of(const Options& options, const Outcome& outcome) {
             for (const Result& result : outcome.results)
                 if (result.stage == stage && result.target == target) results.push_back(&result);
             Part part{stage, target, summarise(results)};
-            part.summary.itl = outcome.gaps[stage][target];
+            part.summary.itl = outcome.times[stage][target].gaps;
+            part.summary.delay = outcome.times[stage][target].delays;
             parts.push_back(std::move(part));
         }
     }

@@ -33,7 +33,7 @@ class Run {
           interrupts_(io_, SIGINT) {
         for (const std::string& url : options.urls)
             targets_.push_back(resolve(url));
-        outcome_.gaps.assign(options.stages.size(), std::vector<Histogram>(targets_.size()));
+        outcome_.times.assign(options.stages.size(), std::vector<EventTimes>(targets_.size()));
     }
 
     Outcome finish() {
@@ -75,9 +75,9 @@ class Run {
     }
 
     asio::awaitable<void> closed_loop(const Stage& stage) {
-        const TimePoint until = end_of(stage);
+        const TimePoint begin_at = Clock::now(), until = end_of(stage);
         for (std::uint32_t i = 0; i < stage.connections; ++i) {
-            auto client = worker(until);
+            auto client = worker(begin_at + options_.spread * i / stage.connections, until);
             begin(std::move(client));
         }
         co_await all_done();
@@ -103,9 +103,10 @@ class Run {
         return all;
     }
 
-    asio::awaitable<void> worker(TimePoint until) {
+    asio::awaitable<void> worker(TimePoint from, TimePoint until) {
         std::deque<Client> connections = clients();
-        asio::steady_timer pause(io_);
+        asio::steady_timer pause(io_, from);
+        if (options_.spread.count() > 0) co_await pause.async_wait(tuple_awaitable);
         while (!over(until)) {
             const Request request = source_.next();
             const bool welcome = co_await everywhere(connections, request);
@@ -127,7 +128,7 @@ class Run {
         std::optional<std::uint64_t> text;
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t target = (first + i) % count;
-            Result result = co_await connections[target].run(request, outcome_.gaps[stage_][target]);
+            Result result = co_await connections[target].run(request, outcome_.times[stage_][target]);
             if (options_.expect_same && result.ok() && text.value_or(result.text_hash) != result.text_hash) {
                 result.error = "differs";
                 result.detail = "not the text that the other url gave for the same request";

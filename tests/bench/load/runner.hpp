@@ -21,10 +21,10 @@ struct Progress {
 
 struct Outcome {
     std::vector<Result> results;
-    std::vector<std::vector<Histogram>> gaps;  ///< between token events, [stage][url]
-    std::uint64_t missed = 0;                  ///< arrivals that found max_open requests under way
-    Samples lateness;                          ///< open loop: seconds from due to begun; our own fault
-    bool interrupted = false;                  ///< by SIGINT
+    std::vector<std::vector<EventTimes>> times;  ///< [stage][url]
+    std::uint64_t missed = 0;                    ///< arrivals that found max_open requests under way
+    Samples lateness;                            ///< open loop: seconds from due to begun; our own fault
+    bool interrupted = false;                    ///< by SIGINT
 };
 
 using OnProgress = std::function<void(const Progress&)>;

@@ -40,6 +40,7 @@ struct Summary {
     Samples ttft, tpot, tps, e2e;  ///< seconds; tps: tokens per second
     Samples retry_after;           ///< seconds, of refusals that have it
     Histogram itl;                 ///< gaps between token events, of all streams
+    Histogram delay;               ///< from the engine's write to our read, of stamped token events
     std::map<int, std::uint64_t> statuses;
     std::map<std::string, std::uint64_t> errors;   ///< kind -> how many
     std::map<std::string, std::string> details;    ///< kind -> of the first such error
@@ -50,7 +51,7 @@ struct Summary {
     }
 };
 
-/// itl is left for the caller to fill: results do not hold their gaps.
+/// itl and delay are left for the caller to fill: results do not hold their gaps.
 Summary summarise(const std::vector<const Result*>& results);
 
 }  // namespace load

@@ -22,6 +22,9 @@ struct Reading {
     std::uint64_t fresh = 0;  ///< token events since the caller set it to 0
 
     void take(Api api, const Event& event);
+    /// Without reading the JSON, of an engine that stamps its token events. When it was sent, in nanoseconds
+    /// of CLOCK_MONOTONIC; 0 = no token event.
+    std::uint64_t take_stamped(const Event& event);
 };
 
 struct Verdict {
@@ -37,6 +40,7 @@ struct Expected {
     std::string id;
     std::optional<std::uint32_t> tokens;  ///< asked for
     const SimText* text = nullptr;        ///< null: do not look at the text
+    bool hash_alone = false;              ///< the events were not read
 };
 
 /// The request field that asks a noren-sim for the hash of each body it sends; the field or trailer that

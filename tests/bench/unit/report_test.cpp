@@ -42,8 +42,8 @@ Options options_for(std::size_t urls, std::size_t stages) {
 
 Outcome outcome_of(const Options& options, std::vector<Result> results) {
     Outcome outcome;
-    outcome.gaps.assign(options.stages.size(), std::vector<Histogram>(options.urls.size()));
-    outcome.gaps[0][0].add(100'000'000, 4);
+    outcome.times.assign(options.stages.size(), std::vector<EventTimes>(options.urls.size()));
+    outcome.times[0][0].gaps.add(100'000'000, 4);
     outcome.results = std::move(results);
     return outcome;
 }

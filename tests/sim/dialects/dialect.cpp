@@ -11,7 +11,8 @@ std::uint64_t Dialect::key_of(const Ask& ask) {
 }
 
 std::string Dialect::text(const Slice& slice) const {
-    return slice_text(key_, slice.choice, slice.first, slice.count, ask_.event_bytes);
+    const std::string words = slice_text(key_, slice.choice, slice.first, slice.count, ask_.event_bytes);
+    return ask_.stamp ? concat(k_unstamped, words) : words;
 }
 
 std::string Dialect::whole_text(std::uint32_t choice) const {
