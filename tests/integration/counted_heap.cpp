@@ -8,7 +8,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+
+#include <openssl/crypto.h>
 
 // The C library's own, which its free() fits.
 extern "C" {
@@ -69,6 +72,28 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
 }
 
 }  // extern "C"
+
+namespace {
+
+// OpenSSL allocates for each record; what it needs is not for noren to decide, and not counted.
+void* for_openssl(std::size_t size, const char*, int) {
+    return __libc_malloc(size);
+}
+void* again_for_openssl(void* memory, std::size_t size, const char*, int) {
+    return __libc_realloc(memory, size);
+}
+void of_openssl(void* memory, const char*, int) {
+    std::free(memory);
+}
+
+// Only before its first allocation.
+const int openssl_apart = CRYPTO_set_mem_functions(for_openssl, again_for_openssl, of_openssl);
+
+}  // namespace
+
+bool test::openssl_allocates_apart() {
+    return openssl_apart == 1;
+}
 
 void test::count_worker_allocations() {
     counted = 0;

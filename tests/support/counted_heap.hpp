@@ -1,6 +1,6 @@
 #pragma once
-// Counts what noren's workers take from the heap, by whatever way: new, malloc, OpenSSL. Linked into a test
-// program, it replaces malloc. Not under sanitizers, which have one of their own.
+// Counts what noren's workers take from the heap, by whatever way, but for what OpenSSL takes for itself.
+// Linked into a test program, it replaces malloc. Not under sanitizers, which have one of their own.
 
 #include <cstdint>
 
@@ -9,6 +9,9 @@
 #endif
 
 namespace test {
+
+/// Whether OpenSSL's own is told apart, which it is unless it allocated before main().
+bool openssl_allocates_apart();
 
 /// From now on. Worker threads must have begun.
 void count_worker_allocations();
