@@ -23,7 +23,7 @@ def cpu_per_event(bench, who, streams):
         for count in (1, 1 + events):
             costs = Costs(contestant, bench.engine)
             run = bench.load(contestant.port, ["-c", str(streams), "-n", str(streams), "--spread", f"{interval_us // 1000 + 1}ms",
-                                               *paced(count, interval_us, 500)])
+                                               *paced(count, interval_us, interval_us // 1000 + 300)])
             used.append(costs.end())
             if run["broken"]:
                 raise RuntimeError(f"{who}, {streams} streams: {run['broken']} answers broken: {run['errors']}")

@@ -113,6 +113,7 @@ TEST_CASE("the clients of a stage begin spread over the time given") {
     const Server server;
     Options options = options_for(server, 4, 4);
     options.spread = milliseconds(80);
+    options.headers = {"x-sim-ttft-ms: 200"};  // so that nobody asks a second time before all have begun
     const TimePoint before = Clock::now();
     const Outcome outcome = run_quietly(options);
     REQUIRE(outcome.results.size() == 4);
