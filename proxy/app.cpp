@@ -362,6 +362,7 @@ Status App::status() {
     s.engine_error = probe_.last_error();
     s.workers = server_.workers();
     s.connections = server_.connections();
+    s.connections_by_worker = server_.connections_by_worker();
     s.most_connections = most_connections();
     s.memory = memory_bound(settings_->config, server_.workers(), most_connections());
     s.upstream_active = server_.upstream_active();

@@ -55,7 +55,7 @@ Server::~Server() {
 
 void Server::start() {
     for (std::size_t i = 0; i < workers_.size(); ++i) {
-        threads_.emplace_back([this, i] { workers_[i]->run(listeners_.take(i)); });
+        threads_.emplace_back([this, i] { workers_[i]->run(listeners_.take(i), workers_); });
         ::pthread_setname_np(threads_.back().native_handle(), ("noren-w" + std::to_string(i)).c_str());
     }
 }
@@ -81,6 +81,12 @@ void Server::join() {
 
 std::uint64_t Server::connections() const {
     return sum(workers_, [](const Worker& w) { return w.connections(); });
+}
+std::vector<std::uint64_t> Server::connections_by_worker() const {
+    std::vector<std::uint64_t> counts;
+    for (const auto& worker : workers_)
+        counts.push_back(worker->connections());
+    return counts;
 }
 std::uint64_t Server::upstream_active() const {
     return sum(workers_, [](const Worker& w) { return w.pool().active(); });

@@ -42,6 +42,7 @@ class Server {
     std::uint16_t port() const { return listeners_.port(); }
     std::size_t workers() const { return workers_.size(); }
     std::uint64_t connections() const;
+    std::vector<std::uint64_t> connections_by_worker() const;
     std::uint64_t upstream_active() const;
     std::uint64_t upstream_idle() const;
 

@@ -40,7 +40,8 @@ Worker::Worker(Services& services, std::shared_ptr<const Settings> settings)
 
 Worker::~Worker() = default;
 
-void Worker::run(net::Descriptor listener) {
+void Worker::run(net::Descriptor listener, std::span<const std::unique_ptr<Worker>> team) {
+    team_ = team;
     acceptor_.emplace(loop_, std::move(listener), services_.reserve,
                       net::Acceptor::Events{[this](net::Descriptor client) { accepted(std::move(client)); },
                                             [this](std::string_view for_want_of) {
@@ -53,7 +54,34 @@ void Worker::accepted(net::Descriptor client) {
     ConnectionQuota::Place place;
     const ConnectionQuota::Entry entry = services_.quota.enter(net::client_key(client.number()), place);
     if (entry != ConnectionQuota::Entry::in) return services_.telemetry.connection_refused(reason_of(entry));
-    net::spawn(serve_client(*this, std::move(client), std::move(place)));
+    Worker& server = least_loaded();
+    Newcomer newcomer{std::move(client), std::move(place)};
+    &server == this ? serve(std::move(newcomer)) : server.take_over(std::move(newcomer));
+}
+
+/// Who listens is woken by the kernel's choice, often the same one again and again. A few long streams would
+/// all be with one worker, and others have nothing to do. Within a difference of one it stays where it is.
+Worker& Worker::least_loaded() {
+    Worker* least = this;
+    std::uint64_t most = load();
+    for (const auto& worker : team_) {
+        if (worker->load() + 1 >= most) continue;
+        least = worker.get();
+        most = worker->load() + 1;
+    }
+    return *least;
+}
+
+void Worker::serve(Newcomer newcomer) {
+    net::spawn(serve_client(*this, std::move(newcomer.client), std::move(newcomer.place)));
+}
+
+void Worker::take_over(Newcomer newcomer) {
+    on_the_way_.fetch_add(1, std::memory_order_relaxed);
+    loop_.post([this, kept = std::make_shared<Newcomer>(std::move(newcomer))] {
+        on_the_way_.fetch_sub(1, std::memory_order_relaxed);
+        serve(std::move(*kept));
+    });
 }
 
 void Worker::apply(std::shared_ptr<const Settings> settings) {

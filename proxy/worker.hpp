@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "config/address.hpp"
+#include "proxy/admission/connection_quota.hpp"
 #include "proxy/http/date.hpp"
 #include "proxy/net/acceptor.hpp"
 #include "proxy/net/loop.hpp"
@@ -67,8 +68,9 @@ class Worker {
     Worker(Services& services, std::shared_ptr<const Settings> settings);
     ~Worker();
 
-    /// Serves until stop(now) and the last connection is gone.
-    void run(net::Descriptor listener);
+    /// Serves until stop(now) and the last connection is gone. team: all workers, itself among them, which
+    /// share the connections that come in as evenly as may be; outlives the call.
+    void run(net::Descriptor listener, std::span<const std::unique_ptr<Worker>> team);
 
     // --- any thread
     void apply(std::shared_ptr<const Settings> settings);
@@ -76,6 +78,8 @@ class Worker {
     /// A drain was called off: serve as before.
     void resume() { stop(Stop::no); }
     std::uint64_t connections() const { return connection_count_.load(std::memory_order_relaxed); }
+    /// Its connections, and those that another worker has taken in for it.
+    std::uint64_t load() const { return connections() + on_the_way_.load(std::memory_order_relaxed); }
     const upstream::Pool& pool() const { return pool_; }
 
     // --- for connections and exchanges
@@ -97,7 +101,15 @@ class Worker {
     void left(Connection& connection);
 
   private:
+    /// A connection that was taken in and has its place.
+    struct Newcomer {
+        net::Descriptor client;
+        admission::ConnectionQuota::Place place;
+    };
     void accepted(net::Descriptor client);
+    Worker& least_loaded();
+    void serve(Newcomer newcomer);
+    void take_over(Newcomer newcomer);  ///< any thread
     void stop_here(Stop how);
     void end_if_done();
 
@@ -108,6 +120,8 @@ class Worker {
     upstream::Pool pool_;
     std::set<Connection*> connections_;
     std::atomic<std::uint64_t> connection_count_{0};
+    std::atomic<std::uint64_t> on_the_way_{0};
+    std::span<const std::unique_ptr<Worker>> team_;
     Stop stopping_ = Stop::no;
     std::mt19937_64 random_;
     http::DateClock date_;

@@ -23,6 +23,8 @@ std::string to_json(const Status& s) {
         {"ops", json_text(s.ops)},
         {"workers", s.workers},
         {"connections", s.connections},
+        {"connections_by_worker",
+         json::array(s.connections_by_worker.begin(), s.connections_by_worker.end())},
         {"max_connections", s.most_connections},
         {"memory_bound", json::object{{"process_bytes", s.memory.process},
                                       {"connection_bytes", s.memory.connection},

@@ -24,6 +24,7 @@ struct Status {
     std::string tls_problem;              ///< why changed files are not in force; empty: they are
     std::uint64_t most_connections = 0;   ///< that can be open
     MemoryBound memory;
+    std::vector<std::uint64_t> connections_by_worker;
     std::uint64_t workers = 0, connections = 0, upstream_active = 0, upstream_idle = 0;
     std::uint64_t concurrency_limit = 0, queue_capacity = 0;  ///< limit 0 = unlimited
     std::uint64_t configured_limit = 0;  ///< differs from concurrency_limit while that is overridden

@@ -3,9 +3,14 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include <boost/json.hpp>
 #include <catch2/catch.hpp>
 
 #include "tests/sim/engine.hpp"
@@ -49,6 +54,25 @@ TEST_CASE("a client that asks on and on and reads nothing is asked to wait") {
     Peer other = Peer::connect(noren.port());
     other.send("OPTIONS * HTTP/1.1\r\nHost: t\r\nMax-Forwards: 0\r\n\r\n");
     CHECK(other.receive_until("\r\n\r\n").starts_with("HTTP/1.1 200 "));
+}
+
+TEST_CASE("connections are shared evenly by the workers") {
+    Listener listener;
+    NorenUnderTest noren(listener.url(), [](auto& config) { config.workers = 4; });
+    std::vector<Peer> clients;
+    for (int i = 0; i < 40; ++i) {
+        clients.push_back(Peer::connect(noren.port()));
+        REQUIRE(noren.reaches("noren_client_connections", i + 1));
+    }
+    const auto status = boost::json::parse(test::get(noren.ops_port(), "/-/status"));
+    std::uint64_t least = 40, most = 0, all = 0;
+    for (const auto& count : status.at("connections_by_worker").as_array()) {
+        least = std::min(least, count.to_number<std::uint64_t>());
+        most = std::max(most, count.to_number<std::uint64_t>());
+        all += count.to_number<std::uint64_t>();
+    }
+    CHECK(all == 40);
+    CHECK(most - least <= 2);
 }
 
 TEST_CASE("requests that were sent ahead are all answered, in order, whatever is between them") {
