@@ -195,8 +195,11 @@ Drain::Hooks App::drain_hooks() {
 
 void App::apply(const config::Config& config) {
     log_.set_level(level_of(config.log.level));
+    const auto limit = gate_.limits().max_concurrency;
     gate_.set_limits(gate_limits(config));
-    limit_overridden_ = false;
+    if (std::exchange(limit_overridden_, false))
+        reload_.note(Level::info, "the override " + std::to_string(limit) + " is gone, the limit is " +
+                                      std::to_string(config.admission.max_concurrency));
     tls_.set(config);
     put_in_force(config);
 }

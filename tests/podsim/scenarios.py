@@ -331,7 +331,7 @@ def tune_by_ctl(bench):
     said(noren(pod, "ctl", "limit"), 2, "a number belongs to limit")
     said(noren(pod, "ctl", "drain", "3"), 2, "a number belongs to limit")
     expect_limit(48)
-    said(noren(pod, "ctl", "reload"), 0, "the config is good")
+    said(noren(pod, "ctl", "reload"), 0, "the config is good; the override 48 is gone, the limit is 256")
     expect_limit(256)
     assert metric("noren_concurrency_limit_overridden") == 0, "the metric still knows of an override"
     return f"in force {took * 1e3:.0f} ms after the command was typed; a reload brought 256 back"
