@@ -10,6 +10,7 @@
 #include "config/keys.hpp"
 #include "config/render.hpp"
 #include "proxy/ops/json_text.hpp"
+#include "proxy/problem.hpp"
 #include "proxy/version.hpp"
 
 namespace noren::proxy {
@@ -77,7 +78,9 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
     } catch (const std::exception& problem) {
         // Signals, the file and the ops endpoint still work, so this is no reason to keep an engine from its
         // clients.
-        log_.event(Level::warning, "no control socket", {{"because", problem.what()}});
+        std::string because = sentence_of(problem);
+        if (is_about_rights(problem)) because += "; set control.socket to a path you may write";
+        log_.event(Level::warning, "no control socket", {{"because", because}});
     }
 }
 
@@ -114,11 +117,10 @@ void App::handle_signals() {
         if (error) return;
         if (signal == SIGHUP) {
             reload_.now();
-        } else if (signal == SIGINT) {
-            // Somebody at a terminal: no router has to notice anything.
-            terminate_with(std::chrono::milliseconds(0));
-        } else {
-            terminate_with(settings_->config.drain.lame_duck);
+        } else if (end_signals_.on_signal(std::chrono::steady_clock::now()) != EndSignals::Wish::none) {
+            // SIGINT is somebody at a terminal: no router has to notice anything.
+            const std::chrono::milliseconds none(0);
+            terminate_with(signal == SIGINT ? none : settings_->config.drain.lame_duck);
         }
         handle_signals();
     });

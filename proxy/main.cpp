@@ -16,6 +16,7 @@
 #include "proxy/app.hpp"
 #include "proxy/cli/ctl_command.hpp"
 #include "proxy/cli/observe_command.hpp"
+#include "proxy/problem.hpp"
 #include "proxy/tls_files.hpp"
 #include "proxy/version.hpp"
 
@@ -62,7 +63,7 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
         app.run(true);
         return 0;
     } catch (const std::exception& problem) {
-        std::cerr << "noren: " << problem.what() << "\n";
+        std::cerr << "noren: " << proxy::sentence_of(problem) << "\n";
         return 1;
     }
 }

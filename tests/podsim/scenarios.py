@@ -222,6 +222,8 @@ def second_sigterm(bench):
     stream = Stream(20).wait_for_first()
     pod["noren"].signal(signal.SIGTERM)
     logged(pod["noren"], "draining, then ending")
+    insist_at = time.monotonic() + 0.3  # earlier it would pass for an echo of the first
+    wait_for("a moment to pass", lambda: time.monotonic() > insist_at)
     pod["noren"].signal(signal.SIGTERM)
     took = wait_for("noren to end", lambda: pod.when("noren ended by itself"))
     assert stream.wait().broken, "the stream ended as if it were whole"
