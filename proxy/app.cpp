@@ -196,11 +196,11 @@ Drain::Hooks App::drain_hooks() {
 }
 
 void App::apply(const config::Config& config) {
+    const std::string overridden = std::to_string(gate_.limits().max_concurrency);
     log_.set_level(level_of(config.log.level));
-    const auto limit = gate_.limits().max_concurrency;
     gate_.set_limits(gate_limits(config));
     if (std::exchange(limit_overridden_, false))
-        reload_.note(Level::info, "the override " + std::to_string(limit) + " is gone, the limit is " +
+        reload_.note(Level::info, "the override " + overridden + " is gone, the limit is " +
                                       std::to_string(config.admission.max_concurrency));
     tls_.set(config);
     put_in_force(config);
