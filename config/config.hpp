@@ -60,17 +60,34 @@ struct Admission {
     std::uint32_t max_queue = 512;    ///< requests waiting; 0 = nobody waits, refuse at once
     Duration queue_timeout{30'000};   ///< absolute, from ready-to-be-admitted; 0 = wait for ever
     std::uint16_t full_status = 429;  ///< status of queue_full and queue_timeout: 429 or 503
-    /// Paths whose POSTs generate and so need a permit. `*` stands for exactly one path segment.
+    /// Paths that make the engine work and so need a permit, with every method that may (all but GET, HEAD,
+    /// OPTIONS and DELETE). `*` stands for exactly one path segment.
     // clang-format off
     std::vector<std::string> gated_paths = {
-        "/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/embeddings",
-        "/v1/rerank", "/v1/score", "/v1/audio/transcriptions", "/v1/audio/translations", "/v2/chat",
-        "/v1/rank", "/rerank", "/v2/rerank", "/score", "/pooling", "/classify", "/embed", "/embeddings",
-        "/chat/completions", "/completions", "/completion", "/infill", "/",
-        "/generate", "/generate_stream", "/api/generate", "/api/chat", "/api/embed", "/api/embeddings",
+        // OpenAI, Anthropic and Cohere APIs, which most engines speak
+        "/v1/chat/completions", "/v1/chat/completions/batch", "/v1/completions", "/v1/responses", "/v1/messages",
+        "/v1/embeddings", "/v1/rerank", "/v1/score", "/v1/classify", "/v1/audio/transcriptions",
+        "/v1/audio/translations", "/v1/audio/speech", "/v1/images/generations", "/v1/images/edits",
+        "/v2/chat", "/v2/embed", "/v2/rerank",
+        // vLLM; SageMaker's /invocations also SGLang, TGI, TEI, Triton
+        "/inference/v1/generate", "/pooling", "/classify", "/score", "/rerank", "/generative_scoring",
+        "/v1/decisions", "/invocations",
+        // SGLang
+        "/generate", "/generate_from_file", "/encode", "/vertex_generate",
+        // TGI, TEI
+        "/", "/generate_stream", "/vertex", "/embed", "/embed_all", "/embed_sparse", "/predict", "/predict_tokens",
+        "/similarity",
+        // llama.cpp
+        "/completion", "/completions", "/chat/completions", "/responses", "/infill", "/embedding", "/embeddings",
+        "/reranking", "/v1/reranking", "/audio/transcriptions",
+        // Ollama
+        "/api/generate", "/api/chat", "/api/embed", "/api/embeddings",
+        // Triton, TensorRT-LLM behind it
         "/v2/models/*/generate", "/v2/models/*/generate_stream", "/v2/models/*/infer",
         "/v2/models/*/versions/*/generate", "/v2/models/*/versions/*/generate_stream",
-        "/v2/models/*/versions/*/infer"};
+        "/v2/models/*/versions/*/infer",
+        // NVIDIA's and others' ranking
+        "/v1/rank"};
     // clang-format on
 
     bool operator==(const Admission&) const = default;
@@ -145,7 +162,9 @@ struct Log {
 
 struct Metrics {
     std::vector<std::string> models;  ///< model names that always have their own label; others as they come
-    std::uint32_t max_models = 32;    ///< label values for models in all; later ones become "other". 1..1000
+    /// Label values for models in all; later ones become "other". 1..1000. A label that is in use stays until
+    /// the end of the process, though the names or the number change.
+    std::uint32_t max_models = 32;
 
     bool operator==(const Metrics&) const = default;
 };

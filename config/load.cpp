@@ -8,6 +8,12 @@
 
 namespace noren::config {
 
+void LoadResult::add_mistake(std::string_view key, std::string found, std::string expected) {
+    const auto set = origins.find(key);
+    const Origin origin = set == origins.end() ? Origin{"defaults", 0} : set->second;
+    mistakes.push_back({origin.source, origin.line, std::string(key), std::move(found), std::move(expected)});
+}
+
 LoadResult load_file(const std::string& path) {
     auto file = read_file(path);
     if (const auto* text = std::get_if<std::string>(&file)) return load_text(*text, path);

@@ -30,6 +30,8 @@ struct LoadResult {
     Origins origins;
 
     bool ok() const { return config.has_value(); }
+    /// About the value of a key, at the place it comes from. The config is the caller's to take away.
+    void add_mistake(std::string_view key, std::string found, std::string expected);
 };
 
 /// An empty file is a valid one: everything at its default.

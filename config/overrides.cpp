@@ -78,24 +78,20 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(first, text.find_last_not_of(blank) - first + 1);
 }
 
-/// The content of admission.max_concurrency_file. The kubelet makes the file before the container starts and
-/// leaves it blank while the pod has no such annotation, so one that is not there says nothing either.
-std::string apply_limit_file(Assembly& assembly) {
+LimitFile apply_limit_file(Assembly& assembly) {
     const std::string path = assembly.so_far().admission.max_concurrency_file;
     if (path.empty()) return {};
-    auto file = read_file(path);
-    auto* text = std::get_if<std::string>(&file);
-    if (!text) return {};
-    if (const std::string_view limit = trimmed(*text); !limit.empty())
+    LimitFile file = read_limit_file(path);
+    if (const std::string_view limit = trimmed(file.text); file.warning.empty() && !limit.empty())
         assembly.add_override(*find_key("admission", "max_concurrency"), limit, path);
-    return std::move(*text);
+    return file;
 }
 
 Resolved finish(const Sources& sources, Assembly&& assembly, std::string file_text) {
     apply(sources.environment, &OverrideName::variable, assembly);
     apply(sources.flags, &OverrideName::flag, assembly);
-    std::string limit_text = apply_limit_file(assembly);
-    return {std::move(assembly).finish(), std::move(file_text), std::move(limit_text)};
+    LimitFile limit = apply_limit_file(assembly);
+    return {std::move(assembly).finish(), std::move(file_text), std::move(limit)};
 }
 
 }  // namespace
@@ -122,6 +118,14 @@ Environment read_environment(const char* const* variables) {
         }
     }
     return environment;
+}
+
+LimitFile read_limit_file(const std::string& path) {
+    auto file = read_file(path);
+    if (auto* text = std::get_if<std::string>(&file)) return {std::move(*text), ""};
+    const Mistake& mistake = std::get<Mistake>(file);
+    if (mistake.found == k_no_such_file) return {};
+    return {mistake.found, "admission.max_concurrency_file says nothing: " + path + " is " + mistake.found};
 }
 
 std::optional<std::string> Sources::file() const {

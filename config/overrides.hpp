@@ -60,10 +60,19 @@ struct Sources {
     std::optional<std::string> file() const;
 };
 
+/// What admission.max_concurrency_file holds. The kubelet makes the file before the container starts and
+/// leaves it blank while the pod has no such annotation, so one that is not there says nothing either. One
+/// that cannot be read says nothing and is warned of.
+struct LimitFile {
+    std::string text;     ///< or why it cannot be read, so that a change of that is seen as well
+    std::string warning;  ///< a sentence for the operator; empty if all is well
+};
+LimitFile read_limit_file(const std::string& path);
+
 struct Resolved : LoadResult {
     // What was read, for FileWatcher to compare with; empty without a file.
     std::string file_text;
-    std::string limit_text;  ///< of admission.max_concurrency_file
+    LimitFile limit_file;
 };
 
 /// Reads the file (if any) and applies environment and flags.

@@ -35,7 +35,7 @@ Mistake mistake(const std::string& path, std::string found) {
 }
 
 Mistake system_mistake(const std::string& path, int error) {
-    if (error == ENOENT) return mistake(path, "no such file");
+    if (error == ENOENT) return mistake(path, std::string(k_no_such_file));
     return mistake(path, "a file that cannot be read (" + std::generic_category().message(error) + ')');
 }
 

@@ -230,8 +230,9 @@ Rule<std::string> socket_path() {
 }
 
 Rule<std::string> file_path() {
-    return text("an absolute path, or \"\" for none",
-                [](std::string_view path) { return path.empty() || path.starts_with('/'); });
+    return text("an absolute path without control characters, or \"\" for none", [](std::string_view path) {
+        return path.empty() || (path.starts_with('/') && std::none_of(path.begin(), path.end(), is_control));
+    });
 }
 
 Rule<std::string> host_name() {

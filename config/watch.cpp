@@ -32,8 +32,9 @@ bool is_opened_by_creator(const std::string& path) {
 
 }  // namespace
 
-FileWatcher::FileWatcher(std::string path, std::string_view loaded, Events events)
+FileWatcher::FileWatcher(std::string path, std::string_view loaded, Events events, Read read)
     : path_(std::move(path)),
+      read_(read ? std::move(read) : if_readable),
       seen_(loaded),
       fd_(events == Events::inotify ? ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1) {
     arm();
@@ -97,8 +98,7 @@ std::optional<std::string> FileWatcher::changed_content() {
     // First armed, then read: a change after the reading makes an event.
     arm();
     if (std::exchange(being_written_, false)) return std::nullopt;
-    auto file = read_file(path_);
-    auto* text = std::get_if<std::string>(&file);
+    std::optional<std::string> text = read_(path_);
     if (!text || *text == seen_) {
         was_empty_ = false;
         return std::nullopt;
@@ -106,7 +106,13 @@ std::optional<std::string> FileWatcher::changed_content() {
     if (text->empty() && !std::exchange(was_empty_, true)) return std::nullopt;
     was_empty_ = false;
     seen_ = *text;
-    return std::move(*text);
+    return text;
+}
+
+std::optional<std::string> FileWatcher::if_readable(const std::string& path) {
+    auto file = read_file(path);
+    auto* text = std::get_if<std::string>(&file);
+    return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
 void FileWatcher::remember(std::string_view loaded) {

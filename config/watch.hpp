@@ -6,6 +6,7 @@
 // on the node, a file system that does not report) works too, by being asked now and then. When to ask is
 // reload_schedule.hpp. No loop of its own and no thread: give fd() to any loop. Not thread-safe.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,9 +18,11 @@ namespace noren::config {
 class FileWatcher {
   public:
     enum class Events { inotify, none };
+    /// The content at a path; nothing = as if there were no news. By default that of a file that can be read.
+    using Read = std::function<std::optional<std::string>(const std::string& path)>;
 
     /// `loaded` is the content in force: only something else is news. The file need not exist.
-    FileWatcher(std::string path, std::string_view loaded, Events events = Events::inotify);
+    FileWatcher(std::string path, std::string_view loaded, Events events = Events::inotify, Read read = {});
     ~FileWatcher();
     FileWatcher(const FileWatcher&) = delete;
     FileWatcher& operator=(const FileWatcher&) = delete;
@@ -32,17 +35,24 @@ class FileWatcher {
     bool drain_events();
 
     /// The content, if it differs from the last that was given out (or loaded). Nothing while the file is
-    /// missing or unreadable: the old configuration stays in force. What could be a file caught in the middle
-    /// of being written (empty, or its writer known to be at it) is believed only at the second look.
+    /// missing or unreadable, unless `read` makes something of that: the old configuration stays in force.
+    /// What could be a file caught in the middle of being written (empty, or its writer known to be at it) is
+    /// believed only at the second look.
     std::optional<std::string> changed_content();
+
+    /// The last look found what is to be believed only at the second, and events are seen: whoever is still
+    /// writing will make one, so the second need not wait long.
+    bool wants_second_look() const noexcept { return was_empty_ && fd_ >= 0; }
 
     /// Content that came into force by another way, such as SIGHUP.
     void remember(std::string_view loaded);
 
   private:
+    static std::optional<std::string> if_readable(const std::string& path);
     void arm();
 
     std::string path_;
+    Read read_;
     std::string seen_;  ///< the content itself: exact, and at most 1 MiB
     int fd_ = -1;
     /// Watched directory -> the names in it that the way to the file leads over.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# install-packages.sh [build] [demo] [test] [fuzz] [image]: installs what deploy/packages.txt lists and this Debian 12 does
+# install-packages.sh [build] [demo] [test] [fuzz] [image] [real]: installs what deploy/packages.txt lists and this Debian 12 does
 # not have yet: what building takes, and what each named set takes.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

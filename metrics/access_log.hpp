@@ -14,11 +14,14 @@ namespace noren::metrics {
 /// Appends a JSON object's members. Strings come out as valid UTF-8 whatever bytes went in.
 class JsonLine {
   public:
-    JsonLine() : text_("{") {}
+    JsonLine() {
+        text_.reserve(k_usual);
+        text_.push_back('{');
+    }
     JsonLine& add(std::string_view key, std::string_view value);
     JsonLine& add(std::string_view key, std::int64_t value);
     JsonLine& add(std::string_view key, bool value);
-    /// Milliseconds or a rate: three decimals; null if it is not finite or has over 27 digits.
+    /// Milliseconds or a rate: three decimals; null if it is not finite or beyond 1e15.
     JsonLine& add(std::string_view key, double value);
     template <typename T>
     JsonLine& add(std::string_view key, const std::optional<T>& value) {
@@ -27,6 +30,8 @@ class JsonLine {
     std::string finish() && { return std::move(text_.append("}")); }
 
   private:
+    static constexpr std::size_t k_usual = 1024;  ///< bytes of a line
+
     void key(std::string_view name);
     std::string text_;
 };

@@ -5,17 +5,20 @@
 
 #include "metrics/access_log.hpp"
 #include "metrics/exposition.hpp"
+#include "metrics/utf8.hpp"
 
 namespace noren::metrics {
 namespace {
 
-constexpr std::size_t k_max_label = 128;
+// As much as is kept of a name.
+constexpr std::size_t k_max_label = 256;
 
-/// Printable ASCII, of bounded length: label values come from requests.
+/// UTF-8 without control characters, of bounded length: label values come from requests, and a scraper
+/// refuses the whole page for one that is not UTF-8.
 std::string label_of(std::string_view name) {
-    std::string label(name.substr(0, k_max_label));
+    std::string label = to_valid_utf8(name.substr(0, k_max_label));
     for (char& c : label)
-        if (c < ' ' || c > '~') c = '_';
+        if ((c >= 0 && c < ' ') || c == 0x7f) c = '_';
     return label;
 }
 
@@ -74,18 +77,16 @@ prometheus::Counter& ModelSeries::requests(Endpoint endpoint, int code, Outcome 
     return *counter;
 }
 
+void ModelSeries::show_requests() {
+    for (std::size_t e = 0; e < k_endpoint_names.size(); ++e)
+        requests(static_cast<Endpoint>(e), 200, Outcome::ok);
+}
+
 Telemetry::Telemetry(const TelemetrySettings& settings)
-    : families_(registry_),
-      process_(registry_),
-      max_models_(std::max(settings.max_models, settings.models.size())),
-      unknown_(
-          *models_.emplace("unknown", std::make_unique<ModelSeries>(families_, "unknown")).first->second),
-      other_(*models_.emplace("other", std::make_unique<ModelSeries>(families_, "other")).first->second) {
-    for (const std::string& name : settings.models)
-        model(name, true);
-    for (auto& [name, series] : models_)
-        for (std::size_t e = 0; e < k_endpoint_names.size(); ++e)
-            series->requests(static_cast<Endpoint>(e), 200, Outcome::ok);
+    : families_(registry_), process_(registry_), unknown_(add_model("unknown")), other_(add_model("other")) {
+    unknown_.show_requests();
+    other_.show_requests();
+    set_models(settings.models, settings.max_models);
     registry_.add<prometheus::Gauge>("noren_build_info", "What is running; always 1")
         .Add(
             {{"version", settings.version}, {"revision", settings.revision}, {"compiler", settings.compiler}})
@@ -158,6 +159,22 @@ void Telemetry::refused_head(int status, Outcome outcome, std::string_view reaso
     log_access(std::move(line).finish(), false);
 }
 
+void Telemetry::set_models(const std::vector<std::string>& always, std::size_t max_models) {
+    const std::lock_guard lock(models_mutex_);
+    max_models_ = std::max(max_models, always.size());
+    for (const std::string& name : always) {
+        std::string label = label_of(name);
+        const auto known = models_.find(label);
+        (known == models_.end() ? add_model(std::move(label)) : *known->second).show_requests();
+    }
+}
+
+/// With the lock held, or before there is anybody else.
+ModelSeries& Telemetry::add_model(std::string label) {
+    auto series = std::make_unique<ModelSeries>(families_, label);
+    return *models_.emplace(std::move(label), std::move(series)).first->second;
+}
+
 ModelSeries& Telemetry::model(std::string_view name, bool may_create) {
     if (name.empty()) return unknown_;
     std::string label = label_of(name);
@@ -168,8 +185,7 @@ ModelSeries& Telemetry::model(std::string_view name, bool may_create) {
     const bool full = models_.size() >= max_models_ + k_always;
     if (full) process_.model_overflow.Increment();
     if (full || !may_create) return other_;
-    auto series = std::make_unique<ModelSeries>(families_, label);
-    return *models_.emplace(std::move(label), std::move(series)).first->second;
+    return add_model(std::move(label));
 }
 
 }  // namespace noren::metrics

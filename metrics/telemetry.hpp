@@ -27,6 +27,8 @@ class ModelSeries {
 
     /// The counter of one way to end, created at its first use.
     prometheus::Counter& requests(Endpoint endpoint, int code, Outcome outcome);
+    /// At 0 before the first request, so that a rate over it begins there.
+    void show_requests();
     const std::string& label() const { return label_; }
 
   private:
@@ -92,19 +94,24 @@ class Telemetry {
     /// A head that was refused before there was an exchange: requests, failures and a log line of its own.
     void refused_head(int status, Outcome outcome, std::string_view reason);
 
+    /// From now on; any thread. A label that is there stays, as its counters must: whoever is no longer named
+    /// keeps it, and a lower number only means that no more are made.
+    void set_models(const std::vector<std::string>& always, std::size_t max_models);
     /// may_create: the name was accepted by the engine. Others get a label of their own only if they have it
     /// already, so that nobody can use the labels up with invented names.
     ModelSeries& model(std::string_view name, bool may_create);
     ProcessWide& process() { return process_; }
 
   private:
+    ModelSeries& add_model(std::string label);
+
     Registry registry_;
     ModelFamilies families_;
     ProcessWide process_;
     std::vector<std::unique_ptr<Sampled>> sampled_;
     ProcessCollector process_collector_;
     AccessLog access_log_;
-    std::size_t max_models_;
+    std::size_t max_models_ = 0;
     std::mutex models_mutex_;
     std::unordered_map<std::string, std::unique_ptr<ModelSeries>> models_;
     ModelSeries& unknown_;

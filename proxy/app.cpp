@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <csignal>
 #include <utility>
+#include <variant>
 
 #include <boost/asio/post.hpp>
 #include <boost/json.hpp>
 
-#include "config/keys.hpp"
 #include "config/render.hpp"
+#include "proxy/ops/control_protocol.hpp"
 #include "proxy/ops/json_text.hpp"
 #include "proxy/problem.hpp"
 #include "proxy/version.hpp"
@@ -29,11 +30,6 @@ admission::GateLimits gate_limits(const config::Config& config) {
 
 unsigned worker_count(const config::Config& config) {
     return config.workers != 0 ? config.workers : default_workers();
-}
-
-/// Of the control socket.
-std::string answer(bool ok, const std::string& message) {
-    return json::serialize(json::object{{"ok", ok}, {"message", json_text(message)}});
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -117,7 +113,8 @@ void App::handle_signals() {
         if (error) return;
         if (signal == SIGHUP) {
             reload_.now();
-        } else if (end_signals_.on_signal(std::chrono::steady_clock::now()) != EndSignals::Wish::none) {
+        } else if (end_signals_.on_signal(signal, std::chrono::steady_clock::now()) !=
+                   EndSignals::Wish::none) {
             // SIGINT is somebody at a terminal: no router has to notice anything.
             const std::chrono::milliseconds none(0);
             terminate_with(signal == SIGINT ? none : settings_->config.drain.lame_duck);
@@ -198,6 +195,7 @@ Drain::Hooks App::drain_hooks() {
 void App::apply(const config::Config& config) {
     const std::string overridden = std::to_string(gate_.limits().max_concurrency);
     log_.set_level(level_of(config.log.level));
+    telemetry_.set_models(config.metrics.models, config.metrics.max_models);
     gate_.set_limits(gate_limits(config));
     if (std::exchange(limit_overridden_, false))
         reload_.note(Level::info, "the override " + overridden + " is gone, the limit is " +
@@ -316,49 +314,55 @@ Status App::status() {
     return s;
 }
 
-/// The rule for the number is the one of the config key.
-std::string App::override_limit(const std::string& limit) {
-    config::Config wanted = settings_->config;
-    config::Refusals refusals;
-    const config::Key& key = *config::find_key("admission", "max_concurrency");
-    if (!key.read(config::Value::scalar(limit), wanted, refusals))
-        return answer(false, "limit: found " + refusals[0].found + ", expected " + refusals[0].expected);
-    gate_.set_limits(gate_limits(wanted));
+std::string App::override_limit(std::uint32_t limit) {
+    admission::GateLimits limits = gate_limits(settings_->config);
+    limits.max_concurrency = limit;
+    gate_.set_limits(limits);
     limit_overridden_ = true;
+    const std::string now = std::to_string(limit);
     const std::string configured = std::to_string(settings_->config.admission.max_concurrency);
     log_.event(Level::info, "the limit is overridden until the next reload",
-               {{"limit", limit}, {"configured", configured}});
-    return answer(true, "the limit is " + limit + " until the next reload (configured: " + configured + ")");
+               {{"limit", now}, {"configured", configured}});
+    return control_answer(true,
+                          "the limit is " + now + " until the next reload (configured: " + configured + ")");
 }
 
-/// command: the words behind `noren ctl`.
-std::string App::control(std::string_view command) {
-    if (command == "reload") {
-        const ReloadResult result = reload_.now();
-        return json::serialize(json::object{{"ok", result.ok},
-                                            {"message", result.message},
-                                            {"errors", json_texts(result.errors)},
-                                            {"changes", json_texts(result.changes)},
-                                            {"restart_required", json_texts(result.restart_required)}});
+std::string App::reload_for_control() {
+    const ReloadResult result = reload_.now();
+    return json::serialize(json::object{{"ok", result.ok},
+                                        {"message", result.message},
+                                        {"errors", json_texts(result.errors)},
+                                        {"changes", json_texts(result.changes)},
+                                        {"restart_required", json_texts(result.restart_required)}});
+}
+
+/// words: those behind `noren ctl`.
+std::string App::control(std::string_view words) {
+    using Kind = ControlCommand::Kind;
+    const auto parsed = parse_control_command(words);
+    if (const auto* mistake = std::get_if<std::string>(&parsed)) return control_answer(false, *mistake);
+    const ControlCommand command = std::get<ControlCommand>(parsed);
+    switch (command.kind) {
+        case Kind::reload:
+            return reload_for_control();
+        case Kind::drain:
+            drain_.begin(settings_->config.drain, settings_->config.drain.lame_duck);
+            return control_answer(true, "draining");
+        case Kind::undrain:
+            if (terminating_) return control_answer(false, "this noren is ending and cannot be called back");
+            drain_.call_off();
+            return control_answer(true, "serving");
+        case Kind::limit:
+            return override_limit(command.limit);
+        case Kind::ready: {
+            const auto because = not_ready_because();
+            return control_answer(because.empty(),
+                                  because.empty() ? "ready" : "not ready: " + joined(because));
+        }
+        case Kind::status:
+            break;
     }
-    if (command == "drain") {
-        drain_.begin(settings_->config.drain, settings_->config.drain.lame_duck);
-        return answer(true, "draining");
-    }
-    if (command == "undrain") {
-        if (terminating_) return answer(false, "this noren is ending and cannot be called back");
-        drain_.call_off();
-        return answer(true, "serving");
-    }
-    if (command == "status")
-        return json::serialize(json::object{{"ok", true}, {"status", json::parse(to_json(status()))}});
-    if (command == "ready") {
-        const auto because = not_ready_because();
-        return answer(because.empty(), because.empty() ? "ready" : "not ready: " + joined(because));
-    }
-    constexpr std::string_view limit = "limit ";
-    if (command.starts_with(limit)) return override_limit(std::string(command.substr(limit.size())));
-    return answer(false, "unknown command; there are reload, drain, undrain, status, ready, limit N");
+    return json::serialize(json::object{{"ok", true}, {"status", json::parse(to_json(status()))}});
 }
 
 }  // namespace noren::proxy

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -65,8 +66,9 @@ class App {
     void engine_changed(bool up, std::string_view why);
     void worker_changed(std::size_t worker, bool stuck);
     void terminate_with(std::chrono::milliseconds lame_duck);
-    std::string control(std::string_view command);
-    std::string override_limit(const std::string& limit);
+    std::string control(std::string_view words);
+    std::string reload_for_control();
+    std::string override_limit(std::uint32_t limit);
     Status status();
     std::vector<std::string> not_ready_because() const;
 

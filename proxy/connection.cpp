@@ -68,7 +68,7 @@ net::Task<> Connection::serve() {
         if (std::holds_alternative<Closed>(head)) co_return;
         bool reusable = false;
         if (const Failure* failure = std::get_if<Failure>(&head)) {
-            refuse(*failure);
+            refuse(*failure, down_.in);
         } else {
             std::string text = std::get<std::string>(std::move(head));
             reusable = co_await serve_one(std::move(text));
@@ -194,13 +194,13 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
 net::Task<bool> Connection::serve_one(std::string text) {
     const auto parsed = http::parse_request_head(text);
     if (const auto* error = std::get_if<http::HeadError>(&parsed)) {
-        refuse(from_head_error(*error));
+        refuse(from_head_error(*error), text);
         co_return false;
     }
     const auto& head = std::get<http::RequestHead>(parsed);
     const auto framing = http::request_framing(head);
     if (const auto* error = std::get_if<http::HeadError>(&framing)) {
-        refuse(from_head_error(*error));
+        refuse(from_head_error(*error), text);
         co_return false;
     }
     Exchange exchange(worker_, down_, head, std::get<http::Framing>(framing), Clock::now());
@@ -208,11 +208,12 @@ net::Task<bool> Connection::serve_one(std::string text) {
 }
 
 /// Before there is an exchange: nobody knows what API was meant, so the answer speaks the most common
-/// dialect.
-void Connection::refuse(const Failure& failure) {
+/// dialect. head: as far as it has come; an answer to HEAD has no body, whatever was wrong with it.
+void Connection::refuse(const Failure& failure, std::string_view head) {
     worker_.services().telemetry.refused_head(failure.status, outcome_of(failure.reason),
                                               word_of(failure.reason));
-    down_.out.send(to_response(failure, Dialect::openai, {worker_.date(), {}, false}));
+    down_.out.send(
+        to_response(failure, Dialect::openai, {worker_.date(), {}, false, 1, !head.starts_with("HEAD ")}));
 }
 
 /// RFC 9112 9.6: say that nothing more comes, then read on for a while before closing.

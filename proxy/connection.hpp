@@ -70,7 +70,7 @@ class Connection {
     net::Task<bool> send_rest();
     net::Task<HeadText> read_head(bool first);
     net::Task<bool> serve_one(std::string text);
-    void refuse(const Failure& failure);
+    void refuse(const Failure& failure, std::string_view head = {});
     net::Task<> linger();
 
     Worker& worker_;

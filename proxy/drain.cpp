@@ -10,11 +10,15 @@ constexpr std::chrono::milliseconds k_look{20};
 }  // namespace
 
 void Drain::begin(const config::Drain& settings, std::chrono::milliseconds lame_duck) {
-    if (phase_ != Phase::no) return;
-    settings_ = settings;
-    phase_ = Phase::lame_duck;
-    hooks_.lame_duck();
-    timer_.expires_after(lame_duck);
+    const auto over = std::chrono::steady_clock::now() + lame_duck;
+    const bool sooner = phase_ == Phase::lame_duck && over < timer_.expiry();
+    if (phase_ != Phase::no && !sooner) return;
+    if (!sooner) {
+        settings_ = settings;
+        phase_ = Phase::lame_duck;
+        hooks_.lame_duck();
+    }
+    timer_.expires_at(over);
     // A drain that is called off may find its timer's call on the way already.
     timer_.async_wait([this](const boost::system::error_code& error) {
         if (!error && phase_ == Phase::lame_duck) refuse();

@@ -34,7 +34,8 @@ class Drain {
 
     Drain(asio::io_context& io, Hooks hooks) : timer_(io), hooks_(std::move(hooks)) {}
 
-    /// Starts, or does nothing if one is running. lame_duck of the settings may be overruled (Ctrl-C: none).
+    /// Starts. If one is running, only its lame-duck time may become shorter. That of the settings may be
+    /// overruled (Ctrl-C: none).
     void begin(const config::Drain& settings, std::chrono::milliseconds lame_duck);
     void call_off();
     Phase phase() const { return phase_; }

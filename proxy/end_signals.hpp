@@ -6,8 +6,8 @@
 
 namespace noren::proxy {
 
-/// A second signal within this time is the first one once more: timeout(1) signals its child and then the
-/// group the child is in, and a terminal's Ctrl-C reaches a wrapper and what it started.
+/// The same signal again within this time is the first one once more: timeout(1) signals its child and then
+/// the group the child is in, and a terminal's Ctrl-C reaches a wrapper and what it started.
 inline constexpr std::chrono::milliseconds k_signal_echo{250};
 
 class EndSignals {
@@ -19,16 +19,21 @@ class EndSignals {
         end_at_once  ///< asked a second time
     };
 
-    Wish on_signal(TimePoint now) {
+    Wish on_signal(int signal, TimePoint now) {
         if (!first_) {
-            first_ = now;
+            first_ = {signal, now};
             return Wish::drain_and_end;
         }
-        return now - *first_ < k_signal_echo ? Wish::none : Wish::end_at_once;
+        const bool echo = signal == first_->signal && now - first_->at < k_signal_echo;
+        return echo ? Wish::none : Wish::end_at_once;
     }
 
   private:
-    std::optional<TimePoint> first_;
+    struct Seen {
+        int signal;
+        TimePoint at;
+    };
+    std::optional<Seen> first_;
 };
 
 }  // namespace noren::proxy

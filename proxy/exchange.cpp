@@ -100,7 +100,7 @@ Verdict Exchange::receive(std::string_view& bytes) {
     return std::nullopt;
 }
 
-/// Moves received bytes into the hold.
+/// Moves what has been received into the hold.
 Verdict Exchange::hold_body() {
     const std::size_t room = settings_->config.downstream.request_buffer;
     for (int reads = 0; !body_.done() && held_.size() < room; ++reads) {
@@ -108,23 +108,47 @@ Verdict Exchange::hold_body() {
             down_.wakeup.waker().post();
             break;
         }
-        std::string_view bytes;
-        if (Verdict failure = receive(bytes)) return failure;
-        if (bytes.empty()) break;
-        std::size_t used = 0;
-        auto status = relay::RequestBody::Status::ok;
-        while (used < bytes.size() && !body_.done() && held_.size() < room &&
-               status == relay::RequestBody::Status::ok) {
-            const auto step = body_.next(bytes.substr(used));
-            used += step.consumed;
-            held_.append(step.wire);
-            bytes_.from_client += step.payload.size();
-            asked_->feed(step.payload);
-            status = step.status;
+        std::size_t received = 0;
+        if (framing_.kind == http::BodyKind::length && down_.in.empty()) {
+            if (Verdict failure = receive_held(received)) return failure;
+        } else {
+            std::string_view bytes;
+            if (Verdict failure = receive(bytes)) return failure;
+            received = bytes.size();
+            std::size_t used = 0;
+            auto status = relay::RequestBody::Status::ok;
+            while (used < bytes.size() && !body_.done() && held_.size() < room &&
+                   status == relay::RequestBody::Status::ok) {
+                const auto step = body_.next(bytes.substr(used));
+                used += step.consumed;
+                held_.append(step.wire);
+                bytes_.from_client += step.payload.size();
+                asked_->feed(step.payload);
+                status = step.status;
+            }
+            down_.used(bytes, used);
+            if (Verdict failure = verdict_on(status)) return failure;
         }
-        down_.used(bytes, used);
-        if (Verdict failure = verdict_on(status)) return failure;
+        if (received == 0) break;
     }
+    return std::nullopt;
+}
+
+/// Straight into the hold: what comes is the body, up to its length, and goes on as it is.
+Verdict Exchange::receive_held(std::size_t& received) {
+    const std::uint64_t left = framing_.length - bytes_.from_client;
+    const std::size_t room = settings_->config.downstream.request_buffer - held_.size();
+    const std::span<char> place = held_.room(static_cast<std::size_t>(std::min<std::uint64_t>(left, room)));
+    const net::IoResult read = down_.socket.read(place);
+    if (read.status == IoStatus::would_block) return std::nullopt;
+    if (read.status != IoStatus::ok)
+        return make_failure(Reason::client_closed, "the client closed the connection");
+    client_heard_ = Clock::now();
+    received = read.bytes;
+    held_.took(received);
+    const auto step = body_.next({place.data(), received});
+    bytes_.from_client += step.payload.size();
+    asked_->feed(step.payload);
     return std::nullopt;
 }
 
@@ -183,7 +207,8 @@ std::uint32_t Exchange::retry_after(std::chrono::duration<double> not_before) co
 net::Task<Verdict> Exchange::connect() {
     const TimePoint start = Clock::now();
     if (!retried_) meter_.admitted(start);
-    if (std::optional<upstream::Lease> idle = retried_ ? std::nullopt : worker_.pool().take())
+    if (std::optional<upstream::Lease> idle =
+            retried_ ? std::nullopt : worker_.pool().take(replayable_ && body_.done()))
         lease_.emplace(std::move(*idle));
     if (!lease_) {
         upstream::Dial dial(worker_.loop(), worker_.services().resolver, worker_.services().engine,
@@ -206,8 +231,8 @@ net::Task<Verdict> Exchange::connect() {
             co_return make_failure(Reason::upstream_tls, tls.text);
         if (*outcome != 0) {
             Failure failure = make_failure(Reason::upstream_connect, "the engine cannot be reached");
-            // Nobody listens, and the probe agrees: it is starting or gone, which a client may wait out.
-            if ((*outcome == ECONNREFUSED || *outcome == ENOENT) && !worker_.services().engine_up.load()) {
+            // The probe agrees: it is starting or gone, which a client may wait out.
+            if (!worker_.services().engine_up.load()) {
                 failure.status = 503;
                 failure.retry_after = retry_after(k_engine_start);
             }
@@ -227,7 +252,7 @@ net::Task<Verdict> Exchange::connect() {
 /// The head and what is held of the body leave in one write.
 void Exchange::send_head() {
     scanner_ = http::HeadScanner(k_answer_head);
-    up_->lend(http::upstream_head(head_, framing_, request_id_, upgrade_offer_), held_);
+    up_->lend(http::upstream_head(head_, framing_, request_id_, upgrade_offer_), held_.bytes());
     bytes_.to_upstream = bytes_.from_client;
     tell_what_is_asked();
 }

@@ -17,6 +17,7 @@
 #include "proxy/http/head.hpp"
 #include "proxy/net/task.hpp"
 #include "proxy/relay/answer_body.hpp"
+#include "proxy/relay/held_body.hpp"
 #include "proxy/relay/request_body.hpp"
 #include "proxy/upstream/pool.hpp"
 #include "proxy/worker.hpp"
@@ -66,6 +67,7 @@ class Exchange final : private relay::PayloadSink {
     // What the phases do between two sleeps.
     Verdict receive(std::string_view& bytes);
     Verdict hold_body();
+    Verdict receive_held(std::size_t& received);
     void send_head();
     void tell_what_is_asked();
     Verdict pump_upload();
@@ -106,7 +108,7 @@ class Exchange final : private relay::PayloadSink {
     // The request.
     std::optional<metrics::RequestObserver> asked_;  ///< until the whole body has been seen
     relay::RequestBody body_;
-    std::string held_;        ///< body bytes as they go to the engine, from the first on
+    relay::HeldBody held_;    ///< body bytes as they go to the engine, from the first on
     bool replayable_ = true;  ///< held_ is all that was taken of the body so far
     bool expects_continue_ = false;
     std::string upgrade_offer_;

@@ -107,7 +107,7 @@ Verdict Exchange::send_on(std::string_view bytes) {
     }
     if (!wire.empty()) {
         replayable_ = false;
-        std::string().swap(held_);
+        held_.clear();
         if (!up_->send(wire)) upload_stopped_ = true;
     }
     down_.used(bytes, used);
@@ -236,7 +236,7 @@ Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view 
     answer_.emplace(*framing, dechunk);
     engine_heard_ = at;
     status_ = head.status;
-    if (up_->empty()) std::string().swap(held_);  // nothing is sent a second time now
+    if (up_->empty()) held_.clear();  // nothing is sent a second time now
     return take_body_bytes(http::downstream_head(head, delivery, request_id_), rest, at);
 }
 

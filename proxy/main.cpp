@@ -2,6 +2,7 @@
 // mistakes.
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -16,8 +17,8 @@
 #include "proxy/app.hpp"
 #include "proxy/cli/ctl_command.hpp"
 #include "proxy/cli/observe_command.hpp"
+#include "proxy/host_check.hpp"
 #include "proxy/problem.hpp"
-#include "proxy/tls_files.hpp"
 #include "proxy/version.hpp"
 
 namespace {
@@ -39,7 +40,7 @@ void add_override_flags(CLI::App& cli, config::Overrides& flags) {
 /// Every mistake goes to stderr.
 config::Resolved load_and_tell(const config::Sources& sources) {
     config::Resolved resolved = config::load(sources);
-    proxy::check_tls_files(resolved);
+    proxy::check_host(resolved);
     for (const config::Mistake& mistake : resolved.mistakes)
         std::cerr << mistake.to_string() << "\n";
     return resolved;
@@ -52,7 +53,15 @@ void occupy_standard_descriptors() {
         if (::fcntl(fd, F_GETFD) < 0) ::open("/dev/null", O_RDONLY);  // takes the lowest free number
 }
 
+/// What held bodies give back is soon used again: without this the kernel would take it and hand it out anew
+/// page by page, which costs more than the copy (glibc; the limits are bytes).
+void keep_freed_memory() {
+    ::mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    ::mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
 int serve(const config::Sources& sources, const std::vector<std::string>& warnings) {
+    keep_freed_memory();
     std::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go; that must not end the process
     const config::Resolved loaded = load_and_tell(sources);
     if (!loaded.ok()) return k_config_error;
@@ -71,7 +80,9 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
 int check(const std::string& file) {
     config::Sources sources;
     sources.flags.config = file;
-    if (!load_and_tell(sources).ok()) return k_config_error;
+    const config::Resolved resolved = load_and_tell(sources);
+    if (!resolved.ok()) return k_config_error;
+    if (!resolved.limit_file.warning.empty()) std::cerr << resolved.limit_file.warning << "\n";
     std::cout << file << ": good\n";
     return 0;
 }

@@ -38,7 +38,7 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
                metrics::Telemetry& telemetry, Log& log, Apply apply)
     : running_(*loaded.config),
       file_text_(loaded.file_text),
-      limit_text_(loaded.limit_text),
+      limit_loaded_(loaded.limit_file),
       sources_(std::move(sources)),
       telemetry_(telemetry),
       log_(log),
@@ -50,13 +50,14 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
       last_at_(metrics::rfc3339_now()) {}
 
 void Reload::start() {
+    warn_of(limit_loaded_);
     const auto file = sources_.file();
     if (!file) return;
     if (says_nothing(file_text_)) log_.event(Level::warning, k_empty_file);
     config_file_ = watch(*file, file_text_);
     if (!config_file_->events && !only_polls())
         log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");
-    watch_limit_file(limit_text_);
+    watch_limit_file(limit_loaded_.text);
     watch_clock();
 }
 
@@ -64,9 +65,11 @@ bool Reload::only_polls() const {
     return running_.reload.watch == "poll";
 }
 
-std::shared_ptr<Reload::Watched> Reload::watch(const std::string& path, std::string_view loaded) {
+std::shared_ptr<Reload::Watched> Reload::watch(const std::string& path, std::string_view loaded,
+                                               config::FileWatcher::Read read) {
     using Events = config::FileWatcher::Events;
-    auto watched = std::make_shared<Watched>(path, loaded, only_polls() ? Events::none : Events::inotify);
+    auto watched = std::make_shared<Watched>(path, loaded, only_polls() ? Events::none : Events::inotify,
+                                             std::move(read));
     // A descriptor of its own for Asio, if there is one left to be had.
     const int events = ::fcntl(watched->file.fd(), F_DUPFD_CLOEXEC, 0);
     if (events >= 0) {
@@ -79,7 +82,13 @@ std::shared_ptr<Reload::Watched> Reload::watch(const std::string& path, std::str
 void Reload::watch_limit_file(std::string_view loaded) {
     if (limit_file_ && limit_file_->events) limit_file_->events->close();  // ends its watch_events
     const std::string& path = running_.admission.max_concurrency_file;
-    limit_file_ = path.empty() ? nullptr : watch(path, loaded);
+    // Missing and unreadable are news as well.
+    const auto read = [](const std::string& at) { return std::optional(config::read_limit_file(at).text); };
+    limit_file_ = path.empty() ? nullptr : watch(path, loaded, read);
+}
+
+void Reload::warn_of(const config::LimitFile& file) {
+    if (!file.warning.empty()) log_.event(Level::warning, file.warning);
 }
 
 void Reload::watch_events(const std::shared_ptr<Watched>& watched) {
@@ -129,18 +138,21 @@ void Reload::look() {
     } else if (is_new_limit) {
         now();
     }
+    if (limit_file_ && limit_file_->file.wants_second_look())
+        schedule_.on_event(std::chrono::steady_clock::now());
 }
 
 ReloadResult Reload::now() {
     config::Resolved resolved = config::load(sources_);
     if (config_file_) config_file_->file.remember(resolved.file_text);
-    if (limit_file_) limit_file_->file.remember(resolved.limit_text);
+    if (limit_file_) limit_file_->file.remember(resolved.limit_file.text);
     return take(std::move(resolved));
 }
 
 ReloadResult Reload::take(config::Resolved resolved) {
     // Files that went bad under unchanged keys keep nobody from tuning a limit; TlsReload tells of them.
     if (resolved.ok() && !same_tls(running_, *resolved.config)) check_tls_files(resolved);
+    warn_of(resolved.limit_file);
     ReloadResult result;
     result.ok = resolved.ok();
     for (const config::Mistake& mistake : resolved.mistakes)
@@ -154,7 +166,7 @@ ReloadResult Reload::take(config::Resolved resolved) {
         }
         const std::string limit_file = std::move(running_.admission.max_concurrency_file);
         running_ = config::apply_live(running_, *resolved.config);
-        if (running_.admission.max_concurrency_file != limit_file) watch_limit_file(resolved.limit_text);
+        if (running_.admission.max_concurrency_file != limit_file) watch_limit_file(resolved.limit_file.text);
         apply_(running_);
     }
     report(result);

@@ -58,16 +58,19 @@ class Reload {
   private:
     /// A file, and the events that say when to look at it.
     struct Watched {
-        Watched(const std::string& path, std::string_view loaded, config::FileWatcher::Events events_from)
-            : file(path, loaded, events_from) {}
+        Watched(const std::string& path, std::string_view loaded, config::FileWatcher::Events events_from,
+                config::FileWatcher::Read read)
+            : file(path, loaded, events_from, std::move(read)) {}
         config::FileWatcher file;
         std::optional<asio::posix::stream_descriptor> events;
     };
 
-    std::shared_ptr<Watched> watch(const std::string& path, std::string_view loaded);
+    std::shared_ptr<Watched> watch(const std::string& path, std::string_view loaded,
+                                   config::FileWatcher::Read read = {});
     bool only_polls() const;
     void watch_limit_file(std::string_view loaded);
     void watch_events(const std::shared_ptr<Watched>& watched);
+    void warn_of(const config::LimitFile& file);
     void watch_clock();
     bool is_newly_gone();
     void look();
@@ -75,7 +78,8 @@ class Reload {
     void report(const ReloadResult& result);
 
     config::Config running_;
-    std::string file_text_, limit_text_;  ///< as loaded at the start
+    std::string file_text_;  ///< as loaded at the start, like the next
+    config::LimitFile limit_loaded_;
     const config::Sources sources_;
     metrics::Telemetry& telemetry_;
     Log& log_;

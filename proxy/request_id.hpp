@@ -8,7 +8,8 @@
 
 namespace noren::proxy {
 
-/// At most 128 bytes of printable ASCII are taken over into logs; new ones are 32 hex digits.
+/// At most 128 bytes of printable ASCII without blanks are taken over; of several fields the first. New ones
+/// are 32 hex digits. Whichever it is goes to the engine, into the log and to the client.
 std::string request_id_of(const http::Fields& fields, std::mt19937_64& random);
 
 }  // namespace noren::proxy

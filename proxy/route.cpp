@@ -74,37 +74,51 @@ bool matches(const Segments& pattern, const Segments& path) {
                       [](const std::string& p, const std::string& s) { return p == "*" || p == s; });
 }
 
-/// Labels are told by the last segments, so that an engine behind a path prefix is told as well.
+/// Labels are told by the last segments, so that an engine behind a path prefix is told as well. What is not
+/// named here generates text, or something like it.
 Endpoint endpoint_of(const Segments& path) {
-    const std::string_view last = path.empty() ? std::string_view("generate") : std::string_view(path.back());
     struct Known {
         std::string_view name;
         Endpoint endpoint;
     };
-    constexpr std::array<Known, 17> k_known = {{
-        {"completions", Endpoint::completions},
-        {"completion", Endpoint::completions},
-        {"infill", Endpoint::completions},
-        {"generate", Endpoint::completions},
-        {"generate_stream", Endpoint::completions},
-        {"infer", Endpoint::completions},
+    constexpr std::array<Known, 20> k_known = {{
         {"chat", Endpoint::chat_completions},
         {"responses", Endpoint::responses},
         {"messages", Endpoint::messages},
         {"embeddings", Endpoint::embeddings},
+        {"embedding", Endpoint::embeddings},
         {"embed", Endpoint::embeddings},
+        {"embed_all", Endpoint::embeddings},
+        {"embed_sparse", Endpoint::embeddings},
+        {"encode", Endpoint::embeddings},
         {"pooling", Endpoint::embeddings},
-        {"classify", Endpoint::rerank},
         {"rerank", Endpoint::rerank},
+        {"reranking", Endpoint::rerank},
         {"rank", Endpoint::rerank},
         {"score", Endpoint::rerank},
-        {"transcriptions", Endpoint::completions},
+        {"generative_scoring", Endpoint::rerank},
+        {"similarity", Endpoint::rerank},
+        {"classify", Endpoint::rerank},
+        {"decisions", Endpoint::rerank},
+        {"predict", Endpoint::rerank},
+        {"predict_tokens", Endpoint::rerank},
     }};
-    if (last == "completions" && path.size() >= 2 && path[path.size() - 2] == "chat")
-        return Endpoint::chat_completions;
+    const auto at = [&](std::size_t from_end) {
+        return path.size() >= from_end ? std::string_view(path[path.size() - from_end]) : std::string_view();
+    };
+    const std::size_t batch = at(1) == "batch" ? 1 : 0;
+    if (at(1 + batch) == "completions" && at(2 + batch) == "chat") return Endpoint::chat_completions;
     const auto known =
-        std::find_if(k_known.begin(), k_known.end(), [&](const Known& k) { return k.name == last; });
+        std::find_if(k_known.begin(), k_known.end(), [&](const Known& k) { return k.name == at(1); });
     return known == k_known.end() ? Endpoint::completions : known->endpoint;
+}
+
+/// Methods are case-sensitive (RFC 9110 9.1), but not for every server. Engines serve more than POST (SGLang:
+/// PUT too), and a method that we do not know may do anything.
+bool may_generate(std::string_view method) {
+    constexpr std::array<std::string_view, 4> k_harmless = {"GET", "HEAD", "OPTIONS", "DELETE"};
+    return std::none_of(k_harmless.begin(), k_harmless.end(),
+                        [&](std::string_view harmless) { return http::same_name(method, harmless); });
 }
 
 Dialect dialect_of(const Segments& path) {
@@ -135,11 +149,10 @@ Route RouteTable::find(std::string_view method, std::string_view target) const {
     const Segments split_first = segments_split_first(path_of(target));
     Route route;
     route.dialect = dialect_of(path);
-    // Methods are case-sensitive (RFC 9110 9.1), but not for every server.
-    route.gated = http::same_name(method, "POST") &&
-                  std::any_of(gated_.begin(), gated_.end(), [&](const Segments& pattern) {
-                      return matches(pattern, path) || matches(pattern, split_first);
-                  });
+    route.gated =
+        may_generate(method) && std::any_of(gated_.begin(), gated_.end(), [&](const Segments& pattern) {
+            return matches(pattern, path) || matches(pattern, split_first);
+        });
     if (route.gated) route.endpoint = endpoint_of(path);
     return route;
 }

@@ -22,7 +22,7 @@ struct Route {
 /// Immutable after construction; shared by all workers.
 class RouteTable {
   public:
-    /// patterns: paths whose POSTs are gated; `*` is one segment.
+    /// patterns: paths that are gated for every method but GET, HEAD, OPTIONS and DELETE; `*` is one segment.
     explicit RouteTable(const std::vector<std::string>& patterns);
 
     /// target: origin-form. What a server might fold into a gated path (%-escapes, empty and dot segments, a

@@ -149,13 +149,8 @@ bool same_tls(const config::Config& a, const config::Config& b) {
 void check_tls_files(config::Resolved& loaded) {
     if (!loaded.ok()) return;
     const TlsLoad load = TlsLoad::from(*loaded.config, TlsFiles::read(*loaded.config));
-    for (const TlsMistake& mistake : load.mistakes) {
-        const auto set = loaded.origins.find(mistake.key);
-        const config::Origin origin =
-            set == loaded.origins.end() ? config::Origin{"defaults", 0} : set->second;
-        loaded.mistakes.push_back(
-            {origin.source, origin.line, std::string(mistake.key), mistake.found, mistake.expected});
-    }
+    for (const TlsMistake& mistake : load.mistakes)
+        loaded.add_mistake(mistake.key, mistake.found, mistake.expected);
     if (!loaded.mistakes.empty()) loaded.config.reset();
 }
 

@@ -7,20 +7,24 @@
 #   gate         the gate's promises, 1,000,000 steps on each of 4 threads under TSan          3 min
 #   corpus       200,000 mutated bodies through the observer                                   6 min
 #   reload       200 live changes of the configuration, by each way a file can change         23 min
-#   real         a real engine (llama.cpp) and real clients; downloads their Python packages    4 min
-#   soak         10 minutes between a load and an engine that is killed and made to misbehave  10 min
+#   drain        200 streams of up to 60 s are finished when noren is told to end              2 min
+#   starts       two norens at once on one Unix path, 2 times 200 times                         3 min
+#   real         real clients, balancers and engines; downloads their packages                 25 min
+#   soak         10 minutes between a load and an engine that is killed and made to misbehave  12 min
+#   soak-tls     the same through two norens with TLS between them                             12 min
 #   image        the container images, built and run without a Docker engine                  10 min
 #   asan tsan    the C++ tests under sanitizers; each builds everything once more              15 min
+#   fuzz         30 CPU-minutes for each fuzz target; only if it is named                     2.5 h
 set -u
 top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
 . tests/support/totals.sh
-parts=(fidelity leaves end-to-end gate corpus reload real soak image asan tsan)
+parts=(fidelity leaves end-to-end gate corpus reload drain starts real soak soak-tls image asan tsan)
 bin=build/release/bin
 
 usage() { sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 2; }
 for part in "$@"; do
-    case " ${parts[*]} " in *" $part "*) ;; *) usage ;; esac
+    case " ${parts[*]} fuzz " in *" $part "*) ;; *) usage ;; esac
 done
 [ $# -gt 0 ] && parts=("$@")
 
@@ -41,7 +45,7 @@ bash deploy/install-packages.sh test || { echo "cannot install the packages"; ex
 for part in "${parts[@]}"; do
     case $part in
         gate) build tsan unit-proxy ;;
-        asan | tsan | image) ;; # these build for themselves
+        asan | tsan | image | fuzz) ;; # these build for themselves
         *) [ -n "${built:-}" ] || { build release; built=yes; } ;;
     esac
     case $part in
@@ -55,10 +59,14 @@ for part in "${parts[@]}"; do
         gate) run gate env NOREN_GATE_STEPS=1000000 build/tsan/bin/unit-proxy "four threads of arrivals*" ;;
         corpus) run corpus-mutated python3 tests/corpus/differential.py $bin/observe-batch --cases 200000 ;;
         reload) figures='^ok ' run reload python3 tests/integration/reload.py $bin --changes 200 ;;
-        real) run real bash tests/real/run.sh ;;
+        drain) figures='^ok |whole' run drain python3 tests/integration/long_drain.py $bin ;;
+        starts) figures='at once' run starts python3 tests/integration/access.py $bin --starts 200 ;;
+        real) figures='SKIP' run real bash tests/real/run.sh ;;
         soak) figures='^ok ' run soak bash tests/soak.sh 10 ;;
+        soak-tls) figures='^ok ' run soak-tls bash tests/soak.sh 10 --tls ;;
         image) run image bash tests/image.sh ;;
         asan | tsan) figures='^(ok|FAIL)' run "$part" bash tests/run.sh "$part" ;;
+        fuzz) figures='^ok |CPU-minutes' run fuzz bash tests/fuzz.sh --cpu-minutes 30 --jobs "$(nproc)" ;;
     esac
 done
 totals

@@ -27,11 +27,13 @@ if [ "$preset" = release ]; then
     run fidelity python3 tests/integration/fidelity.py "$bin" --streams 400
     run relay-corpus python3 tests/integration/relay_corpus.py "$bin" --rounds 2 --selftest
     run dashboards bash tests/dashboards.sh --short
+    run access python3 tests/integration/access.py "$bin"
     run process python3 tests/integration/process.py "$bin"
     run reload python3 tests/integration/reload.py "$bin" --changes 20 --poll-changes 2
     run http-kinds python3 tests/conformance/kinds.py "$bin/noren"
-    run http-conformance python3 tests/conformance/run_cases.py "$bin/noren"
-    run fuzz-smoke bash tests/fuzz.sh 15
+    run http-conformance bash tests/conformance/run.sh
+    run http-runner python3 tests/conformance/selftest.py "$bin/noren"
+    run fuzz-smoke bash tests/fuzz.sh 13
     run quickstart python3 tests/integration/quickstart.py
     figures=SKIPPED run deploy bash tests/deploy.sh "$bin"
     figures=SKIPPED run podsim bash tests/podsim.sh "$bin"

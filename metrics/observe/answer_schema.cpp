@@ -126,7 +126,9 @@ const JsonSchema& answer_schema() {
     static const JsonSchema typed{
         joined(leaves({"type", "name"}), {{"text", &text()}, {"thinking", &text()}})};
     static const JsonSchema token{leaves({"id"})};
-    static const JsonSchema details{leaves({"generated_tokens", "input_length", "finish_reason"})};
+    static const JsonSchema sequences{leaves({"generated_tokens"})};
+    static const JsonSchema details{joined(leaves({"generated_tokens", "input_length", "finish_reason"}),
+                                           {{"best_of_sequences", &sequences}})};
     static const JsonSchema timings{leaves({"cache_n", "prompt_n", "predicted_n"})};
     static const JsonSchema schema{joined(leaves({"type",
                                                   "object",
@@ -168,11 +170,17 @@ const JsonSchema& answer_schema() {
 }
 
 const JsonSchema& request_schema() {
-    static const JsonSchema nested{leaves({"max_new_tokens", "num_predict"})};
+    static const JsonSchema nested{leaves({"max_new_tokens", "num_predict", "n", "best_of"})};
     static const JsonSchema schema{
-        joined(leaves({"model", "stream", "n", "max_completion_tokens", "max_output_tokens", "max_tokens",
-                       "max_new_tokens", "n_predict", "num_predict"}),
-               {{"parameters", &nested}, {"options", &nested}, {"sampling_params", &nested}})};
+        joined(leaves({"model", "stream", "n", "n_cmpl", "best_of", "max_completion_tokens",
+                       "max_output_tokens", "max_tokens", "max_new_tokens", "n_predict", "num_predict"}),
+               {{"parameters", &nested},
+                {"options", &nested},
+                {"sampling_params", &nested},
+                {"prompt", nullptr, true},
+                {"prompt_embeds", nullptr, true},
+                {"text", nullptr, true},
+                {"input_ids", nullptr, true}})};
     return schema;
 }
 

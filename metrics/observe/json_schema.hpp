@@ -19,6 +19,9 @@ class JsonSchema {
     struct Member {
         JsonKey key;
         const JsonSchema* schema;  ///< of its members, if it turns out to be an object or an array of them
+        /// Kept only if it is an array, and of that only how many elements it has and whether one is a
+        /// number: a hundred thousand token ids leave one value behind, a prompt nothing.
+        bool counted = false;
     };
 
     static constexpr std::size_t k_max_key = 64;  ///< all keys are shorter

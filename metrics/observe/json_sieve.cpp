@@ -227,35 +227,45 @@ std::uint32_t JsonSieve::add(JsonType type, bool truthy) {
 void JsonSieve::open(bool is_object) {
     if (levels_.size() >= k_max_depth) return fail();
     const bool in_array = !is_object || (!levels_.empty() && levels_.back().in_array);
+    const bool counts = place_.counted && !is_object;
+    place_.kept = place_.kept || counts;
     const std::uint32_t node = add(is_object ? JsonType::object : JsonType::array, false);
-    const JsonSchema* below = node == JsonTree::k_none ? nullptr : place_.schema;
-    levels_.push_back({below, node, is_object, in_array});
+    // A list of lists at the top is an embedding, and nothing of it is asked for.
+    const bool is_vector = !is_object && levels_.size() == 1 && !levels_.back().is_object;
+    const JsonSchema* below = node == JsonTree::k_none || is_vector ? nullptr : place_.schema;
+    levels_.push_back({below, node, is_object, in_array, counts});
     state_ = is_object ? State::first_key : State::first_element;
     if (!is_object) place_ = {below != nullptr, 0, below};
 }
 
 void JsonSieve::close(bool is_object, bool empty) {
     if (levels_.empty() || levels_.back().is_object != is_object) return fail();
-    if (levels_.back().node != JsonTree::k_none) tree_.close(levels_.back().node, !empty);
+    const Level& level = levels_.back();
+    if (level.node != JsonTree::k_none) {
+        tree_.close(level.node, !empty);
+        if (level.counts)
+            tree_.set_elements(level.node, {empty ? 0 : std::int64_t{level.commas} + 1, level.has_number});
+    }
     levels_.pop_back();
     state_ = State::after_value;
 }
 
 /// After a comma.
-void JsonSieve::next_of(const Level& level) {
+void JsonSieve::next_of(Level& level) {
     if (level.is_object) {
         state_ = State::key;
         return;
     }
-    // Of a document that is an array, as some engines answer, the first element stands for all.
-    place_ = {level.schema != nullptr && levels_.size() > 1, 0, level.schema};
+    place_ = {level.schema != nullptr, 0, level.schema};
+    if (level.counts) ++level.commas;
     state_ = State::value;
 }
 
 void JsonSieve::end_key(std::string_view key) {
     const Level& level = levels_.back();
     const JsonSchema::Member* const member = level.schema ? level.schema->find(key) : nullptr;
-    place_.kept = member != nullptr;
+    place_.kept = member && !member->counted;
+    place_.counted = member && member->counted;
     if (member) {
         tree_.note_key(level.node, member->key);
         place_.mark = member->key.mark();
@@ -266,6 +276,7 @@ void JsonSieve::end_key(std::string_view key) {
 
 void JsonSieve::end_number(const JsonNumber& number) {
     if (!number.complete()) return fail();
+    if (!levels_.empty() && levels_.back().counts) levels_.back().has_number = true;
     const std::uint32_t node =
         add(number.is_integer() ? JsonType::integer : JsonType::number, !number.is_zero());
     if (node != JsonTree::k_none)

@@ -85,13 +85,17 @@ class JsonSieve {
         const JsonSchema* schema;  ///< of its members; null: nothing below is kept
         std::uint32_t node;        ///< JsonTree::k_none: not kept
         bool is_object;
-        bool in_array;  ///< it or a container around it is an array
+        bool in_array;        ///< it or a container around it is an array
+        bool counts = false;  ///< an array of which only that is kept
+        bool has_number = false;
+        std::uint32_t commas = 0;
     };
     /// Where the value that comes next belongs.
     struct Place {
         bool kept = true;
         std::uint32_t mark = 0;              ///< of its key
         const JsonSchema* schema = nullptr;  ///< of its members
+        bool counted = false;                ///< if it is an array
     };
 
     /// What is known of a string, number or literal whose rest is still to come: of one that is cut between
@@ -142,7 +146,7 @@ class JsonSieve {
     const char* skip_blank(const char* at);
     void open(bool is_object);
     void close(bool is_object, bool empty);
-    void next_of(const Level& level);
+    void next_of(Level& level);
     void end_key(std::string_view key);
     void note_loose(const char* begin, const char* end);
     void end_number(const JsonNumber& number);

@@ -39,6 +39,11 @@ std::optional<std::int64_t> JsonValue::integer() const {
     return tree_->nodes_[node_].value;
 }
 
+std::optional<JsonValue::Elements> JsonValue::elements() const {
+    if (!is(JsonType::array) || tree_->nodes_[node_].end == 0) return std::nullopt;
+    return Elements{tree_->nodes_[node_].value, tree_->nodes_[node_].whole};
+}
+
 std::optional<std::string_view> JsonValue::text() const {
     if (!is(JsonType::string) || !tree_->nodes_[node_].whole) return std::nullopt;
     const JsonTree::Node& node = tree_->nodes_[node_];

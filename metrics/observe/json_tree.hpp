@@ -36,6 +36,13 @@ class JsonValue {
     JsonValue next() const;
     /// A string's content, or an object's or array's, is not empty; a number is not 0; a boolean is true.
     bool truthy() const;
+    /// Of an array of which only that is kept (JsonSchema::Member::counted), once it is closed: how many
+    /// elements it has, and whether one of them is a number.
+    struct Elements {
+        std::int64_t count = 0;
+        bool has_number = false;
+    };
+    std::optional<Elements> elements() const;
     /// A whole number that fits 64 bits.
     std::optional<std::int64_t> integer() const;
     /// A string's beginning (k_max_string bytes at most); nothing for anything else, or if it has not ended.
@@ -105,6 +112,10 @@ class JsonTree {
         nodes_[node].value = value;
         nodes_[node].whole = true;
     }
+    void set_elements(std::uint32_t array, JsonValue::Elements elements) {
+        nodes_[array].value = elements.count;
+        nodes_[array].whole = elements.has_number;
+    }
     /// To the text of the last value, which is such a string. What is over k_max_string is dropped.
     void append_text(std::string_view bytes);
     void end_text();
@@ -125,12 +136,12 @@ class JsonTree {
     struct Node {
         JsonType type = JsonType::null;
         bool truthy = false;
-        bool whole = false;  ///< value is the integer; the text has ended
+        bool whole = false;  ///< value is the integer; the text has ended; of a counted array: has numbers
         std::uint16_t text_size = 0;
         std::uint32_t mark = 0;
         std::uint32_t end = 0;           ///< index behind what it contains; 0: it is not closed yet
         std::uint64_t keys = 0;          ///< of an object: JsonKey::bit of each
-        std::int64_t value = 0;          ///< the integer, or where in text_ the string begins
+        std::int64_t value = 0;          ///< the integer, where in text_ the string begins, or the count
         const char* borrowed = nullptr;  ///< or where else the string lies
     };
 

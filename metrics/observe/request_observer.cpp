@@ -1,5 +1,6 @@
 #include "metrics/observe/request_observer.hpp"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <string_view>
@@ -16,6 +17,34 @@ std::optional<std::int64_t> first_count(std::initializer_list<JsonValue> values)
     for (const JsonValue& value : values)
         if (const auto count = value.integer()) return count;
     return std::nullopt;
+}
+
+/// One prompt, unless it is a list of them: a list with numbers in it is one prompt's token ids.
+std::int64_t prompts_in(const JsonValue& prompt) {
+    const auto elements = prompt.elements();
+    return elements && !elements->has_number ? std::max<std::int64_t>(elements->count, 1) : 1;
+}
+
+/// Prompts, times what is generated for each.
+std::optional<std::int64_t> choices_of(const JsonValue& body) {
+    constexpr std::int64_t k_most = 1'000'000;  // far beyond what an engine takes, and no product overflows
+    std::int64_t prompts = 1;
+    bool said = false;
+    for (const JsonValue& list : {body["prompt"], body["prompt_embeds"], body["text"], body["input_ids"]}) {
+        said = said || list.elements();
+        prompts = std::max(prompts, std::min(prompts_in(list), k_most));
+    }
+    // Of a batch each prompt may have its own, all with the same n.
+    const JsonValue sampling = body["sampling_params"];
+    const JsonValue first = sampling.is(JsonType::array) ? sampling.first() : sampling;
+    std::int64_t each = 1;
+    for (const JsonValue& value : {body["n"], body["n_cmpl"], body["best_of"], first["n"],
+                                   body["parameters"]["n"], body["parameters"]["best_of"]}) {
+        const auto n = value.integer();
+        said = said || n;
+        each = std::max(each, std::min(n.value_or(1), k_most));
+    }
+    return said ? std::optional(prompts * each) : std::nullopt;
 }
 
 }  // namespace
@@ -49,7 +78,7 @@ struct RequestObserver::State {
         if (const auto model = word(body["model"])) facts.model.emplace(*model);
         if (const JsonValue stream = body["stream"]; stream.is(JsonType::boolean))
             facts.stream = stream.truthy();
-        facts.choices = body["n"].integer();
+        facts.choices = choices_of(body);
         facts.max_tokens =
             first_count({body["max_completion_tokens"], body["max_output_tokens"], body["max_tokens"],
                          body["max_new_tokens"], body["n_predict"], body["num_predict"],

@@ -15,7 +15,9 @@ struct RequestFacts {
     std::optional<std::int64_t>
         max_tokens;  ///< max_completion_tokens, max_output_tokens, max_tokens, max_new_tokens
                      ///< (also in "parameters"), num_predict (also in "options"), n_predict
-    std::optional<std::int64_t> choices;  ///< "n"
+    /// Sequences generated at the same time: prompts (a list in "prompt", "text" or "input_ids") times the
+    /// highest of n and best_of, wherever the API has them. Empty: nothing was said of it.
+    std::optional<std::int64_t> choices;
 };
 
 /// Sans-IO, bounded memory, never throws. A body that is no JSON object leaves everything empty; of a form

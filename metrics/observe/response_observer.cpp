@@ -125,7 +125,8 @@ struct ResponseObserver::State final : EventSink {
     void read_data(std::string_view piece);
     void read_recognised();
     void read_event(std::uint64_t start, std::uint64_t end);
-    void read(const JsonValue& object);
+    void read(const JsonValue& object, const UsageReport& report);
+    void read_list(const JsonValue& list);
     void count_token_event(std::uint64_t start, std::uint64_t end);
     Observation settled() const;
 
@@ -181,10 +182,23 @@ void ResponseObserver::State::end_of_body() {
     if (format == BodyFormat::ndjson) ndjson.finish(*this);
     if (format != BodyFormat::json) return;
     seen.complete = sieve->finish();
-    if ((!seen.complete && !sieve->blank()) || sieve->overflowed()) ++seen.unparsed_events;
+    // A list too long to keep may be the scores of as many documents.
+    const bool is_list = sieve->root().is(JsonType::array);
+    if ((!seen.complete && !sieve->blank()) || (sieve->overflowed() && !is_list)) ++seen.unparsed_events;
     if (!seen.complete) return;
     const JsonValue root = sieve->root();
-    read(root.is(JsonType::array) ? root.first() : root);
+    if (!root.is(JsonType::array)) return read(root, usage_of(root));
+    read_list(root);
+}
+
+/// An answer of its own for each prompt, or for each sequence. The first tells the model and how it ended.
+void ResponseObserver::State::read_list(const JsonValue& list) {
+    const JsonValue first = list.first();
+    read(first, usage_of(first));
+    for (JsonValue other = first.next(); other; other = other.next()) {
+        const auto output = usage_of(other).output;
+        if (output && usage.output) usage.output = sum(*usage.output, *output);
+    }
 }
 
 /// Out of memory: bytes go on, the rest of this answer is not looked at.
@@ -241,7 +255,7 @@ void ResponseObserver::State::read_event(std::uint64_t start, std::uint64_t end)
     const JsonValue event = sieve->root();
     const bool token = has_token(event, memory);
     if (token) count_token_event(start, end);
-    read(event);
+    read(event, usage_so_far(event, memory));
     seen.complete = seen.complete || is_end(event);
     if (token && pattern.wants_another() && !whole_event.empty() && is_only_token(event))
         pattern.learn(whole_event, sieve->loose());
@@ -262,9 +276,8 @@ void ResponseObserver::State::count_token_event(std::uint64_t start, std::uint64
     if (offsets) offsets->push_back(end);
 }
 
-void ResponseObserver::State::read(const JsonValue& object) {
+void ResponseObserver::State::read(const JsonValue& object, const UsageReport& report) {
     if (!object.is(JsonType::object)) return;
-    const UsageReport report = usage_of(object);
     keep_last(usage.output, report.output);
     keep_last(usage.input, report.input);
     keep_last(usage.cached, report.cached);

@@ -136,13 +136,6 @@ UsageReport openai_usage(const JsonValue& raw) {
     return is_count(usage.output) || is_count(usage.input) ? usage : UsageReport{};
 }
 
-/// Nothing if it does not fit: the numbers are whatever the engine wrote.
-std::optional<std::int64_t> sum(std::int64_t a, std::int64_t b) {
-    constexpr auto k_most = std::numeric_limits<std::int64_t>::max(), k_least = -k_most;
-    if (b > 0 ? a > k_most - b : a < k_least - b) return std::nullopt;
-    return a + b;
-}
-
 /// llama.cpp's own measurement fills what its usage did not say.
 void fill_from_timings(UsageReport& usage, const JsonValue& timings) {
     const auto cached = timings["cache_n"].integer();
@@ -152,7 +145,23 @@ void fill_from_timings(UsageReport& usage, const JsonValue& timings) {
     if (!usage.input && cached && prompt) usage.input = sum(*cached, *prompt);
 }
 
+/// With best_of, those that were not the best are generated as well.
+std::optional<std::int64_t> tgi_output(const JsonValue& details) {
+    std::optional<std::int64_t> output = details["generated_tokens"].integer();
+    const JsonValue others = details["best_of_sequences"];
+    if (!others.is(JsonType::array)) return output;
+    for (JsonValue other = others.first(); other && output; other = other.next())
+        output = sum(*output, other["generated_tokens"].integer().value_or(0));
+    return output;
+}
+
 }  // namespace
+
+std::optional<std::int64_t> sum(std::int64_t a, std::int64_t b) {
+    constexpr auto k_most = std::numeric_limits<std::int64_t>::max(), k_least = -k_most;
+    if (b > 0 ? a > k_most - b : a < k_least - b) return std::nullopt;
+    return a + b;
+}
 
 std::optional<std::string_view> word(const JsonValue& value) {
     return value.truthy() ? value.text() : std::nullopt;
@@ -190,7 +199,7 @@ UsageReport usage_of(const JsonValue& object) {
         return {meta["completion_tokens"].integer(), meta["prompt_tokens"].integer(),
                 meta["cached_tokens"].integer(), meta["reasoning_tokens"].integer()};
     if (const JsonValue details = object["details"]; details.is(JsonType::object))
-        return {details["generated_tokens"].integer(), details["input_length"].integer(), {}, {}};
+        return {tgi_output(details), details["input_length"].integer(), {}, {}};
     if (object["eval_count"] || object["prompt_eval_count"])
         return {object["eval_count"].integer(), object["prompt_eval_count"].integer(), {}, {}};
     UsageReport usage;
@@ -201,6 +210,19 @@ UsageReport usage_of(const JsonValue& object) {
         usage = {object["tokens_predicted"].integer(), object["tokens_evaluated"].integer(), {}, {}};
     if (const JsonValue timings = object["timings"]; timings.is(JsonType::object))
         fill_from_timings(usage, timings);
+    return usage;
+}
+
+UsageReport usage_so_far(const JsonValue& event, StreamMemory& memory) {
+    UsageReport usage = usage_of(event);
+    if (!usage.output || !event.may_have({"meta_info", "tokens_predicted"})) return usage;
+    if (!event["meta_info"].is(JsonType::object) && !event["tokens_predicted"]) return usage;
+    const std::int64_t choice = choice_index(event);
+    if (memory.reported.size() < StreamMemory::k_max_choices || memory.reported.contains(choice))
+        memory.reported[choice] = *usage.output;
+    usage.output = 0;
+    for (const auto& [index, count] : memory.reported)
+        if (usage.output) usage.output = sum(*usage.output, count);
     return usage;
 }
 

@@ -13,10 +13,13 @@
 
 namespace noren::metrics {
 
-/// What has to be remembered from event to event: SGLang's native stream repeats a growing count per choice.
+/// What has to be remembered from event to event: SGLang's and llama.cpp's own streams repeat a growing
+/// count, each sequence its own.
 struct StreamMemory {
     static constexpr std::size_t k_max_choices = 256;
-    std::map<std::int64_t, std::int64_t> completion_tokens;
+    std::map<std::int64_t, std::int64_t>
+        completion_tokens;                          ///< the highest by choice, of events with a token
+    std::map<std::int64_t, std::int64_t> reported;  ///< the last by choice
 };
 
 /// The event carries at least one generated token.
@@ -28,6 +31,12 @@ struct UsageReport {
     bool operator==(const UsageReport&) const = default;
 };
 UsageReport usage_of(const JsonValue& object);
+
+/// The same of an event, where each sequence counts for itself: output is that of all of them so far.
+UsageReport usage_so_far(const JsonValue& event, StreamMemory& memory);
+
+/// Nothing if it does not fit: the numbers are whatever the engine wrote.
+std::optional<std::int64_t> sum(std::int64_t a, std::int64_t b);
 
 std::optional<std::string_view> model_of(const JsonValue& object);
 

@@ -15,6 +15,7 @@
 #include <boost/json.hpp>
 
 #include "proxy/cli/status_table.hpp"
+#include "proxy/ops/control_protocol.hpp"
 
 namespace noren::proxy {
 namespace {
@@ -48,7 +49,7 @@ int explain_no_connection(const CtlOptions& options, const error_code& error, st
 /// One line there, one line back; or why not.
 std::variant<std::string, error_code> ask(stream_protocol::socket& socket, asio::io_context& io,
                                           const CtlOptions& options) {
-    const std::string request = json::serialize(json::object{{"command", options.command}}) + "\n";
+    const std::string request = control_line(options.command);
     std::string line;
     std::optional<error_code> outcome;
     asio::async_write(socket, asio::buffer(request), [&](const error_code& write_error, std::size_t) {
@@ -84,6 +85,24 @@ void print_reply(const json::object& reply, std::ostream& out) {
 
 }  // namespace
 
+int show_control_answer(const std::string& line, const CtlOptions& options, std::ostream& out,
+                        std::ostream& err) {
+    error_code error;
+    const json::value reply = json::parse(line, error);
+    if (error || !reply.is_object()) {
+        err << "noren ctl: no usable answer from " << options.socket << "\n";
+        return k_failed;
+    }
+    const auto* ok = reply.as_object().if_contains("ok");
+    const bool done = ok && ok->is_bool() && ok->as_bool();
+    if (options.json) {
+        out << line;
+    } else {
+        print_reply(reply.as_object(), done ? out : err);
+    }
+    return done ? k_done : k_failed;
+}
+
 int ctl_command(const CtlOptions& options, std::ostream& out, std::ostream& err) {
     if (options.socket.empty() || options.socket.size() > k_longest_path) {
         err << "noren ctl: found socket path \"" << options.socket << "\", expected 1 to " << k_longest_path
@@ -100,20 +119,7 @@ int ctl_command(const CtlOptions& options, std::ostream& out, std::ostream& err)
         err << "noren ctl: no answer from " << options.socket << " (" << problem->message() << ")\n";
         return k_failed;
     }
-    const std::string& line = std::get<std::string>(answer);
-    const json::value reply = json::parse(line, error);
-    if (error || !reply.is_object()) {
-        err << "noren ctl: no usable answer from " << options.socket << "\n";
-        return k_failed;
-    }
-    const auto* ok = reply.as_object().if_contains("ok");
-    const bool done = ok && ok->is_bool() && ok->as_bool();
-    if (options.json) {
-        out << line;
-    } else {
-        print_reply(reply.as_object(), done ? out : err);
-    }
-    return done ? k_done : k_failed;
+    return show_control_answer(std::get<std::string>(answer), options, out, err);
 }
 
 }  // namespace noren::proxy

@@ -18,4 +18,8 @@ struct CtlOptions {
 /// Exit status: 0 done (ready: it is), 1 refused or failed (ready: it is not), 3 no noren listens there.
 int ctl_command(const CtlOptions& options, std::ostream& out, std::ostream& err);
 
+/// Prints a noren's answer, one line of JSON; the exit status that it means.
+int show_control_answer(const std::string& line, const CtlOptions& options, std::ostream& out,
+                        std::ostream& err);
+
 }  // namespace noren::proxy

@@ -1,5 +1,6 @@
 #include "proxy/cli/status_table.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <iomanip>
 #include <ostream>
@@ -55,7 +56,8 @@ class Reader {
 
 /// "3h 12m": two units are enough to know.
 std::string duration(double seconds) {
-    const auto whole = static_cast<std::int64_t>(seconds);
+    constexpr double k_longest = 1e15;  // whatever a noren of another version says, it fits into an integer
+    const auto whole = static_cast<std::int64_t>(std::clamp(seconds, 0.0, k_longest));
     const auto two = [](std::int64_t a, const char* unit_a, std::int64_t b, const char* unit_b) {
         return std::to_string(a) + unit_a + " " + std::to_string(b) + unit_b;
     };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace noren::proxy::http {
 namespace {
@@ -24,6 +25,16 @@ bool is_never_nominated(std::string_view name) {
                        [&](std::string_view n) { return same_name(n, name); });
 }
 
+/// What Connection takes away besides: for each field that is left this is looked through.
+std::vector<std::string_view> nominated(const Fields& fields) {
+    std::vector<std::string_view> names;
+    fields.for_each_of("connection", [&](std::string_view option) {
+        const bool is_usual = is_hop_by_hop(option) || same_name(option, "close");
+        if (!is_usual && !is_never_nominated(option)) names.push_back(option);
+    });
+    return names;
+}
+
 void append_field(std::string& out, std::string_view name, std::string_view value) {
     out.append(name).append(": ").append(value).append("\r\n");
 }
@@ -32,10 +43,12 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
 /// anew.
 template <typename WrittenAnew>
 void append_end_to_end(std::string& out, const Fields& fields, WrittenAnew&& written_anew) {
-    const bool nominates = fields.has("connection");
+    const std::vector<std::string_view> dropped = nominated(fields);
     for (const Field& field : fields.all()) {
         if (is_hop_by_hop(field.name) || written_anew(field.name)) continue;
-        if (nominates && fields.lists("connection", field.name) && !is_never_nominated(field.name)) continue;
+        if (std::any_of(dropped.begin(), dropped.end(),
+                        [&](std::string_view name) { return same_name(name, field.name); }))
+            continue;
         append_field(out, field.name, field.value);
     }
 }
@@ -53,10 +66,13 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
     out.reserve(1024);
     out.append(head.method).append(" ").append(head.target).append(" HTTP/1.1\r\n");
     append_field(out, "Host", head.authority);
+    const bool keeps_id =
+        head.fields.count("x-request-id") == 1 && head.fields.value("x-request-id") == request_id;
     append_end_to_end(out, head.fields, [&](std::string_view name) {
         // CGI-like servers read content_length as Content-Length: such a name is a second one for a field
         // that we have checked under its first.
         return same_name(name, "host") || same_name(name, "content-length") || same_name(name, "expect") ||
+               (!keeps_id && same_name(name, "x-request-id")) ||
                (head.max_forwards && same_name(name, "max-forwards")) ||
                name.find('_') != std::string_view::npos;
     });
@@ -72,7 +88,7 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
         append_field(out, "Upgrade", upgrade);
     }
     append_field(out, "Via", head.minor == 0 ? "1.0 noren" : "1.1 noren");
-    if (!head.fields.has("x-request-id")) append_field(out, "x-request-id", request_id);
+    if (!keeps_id) append_field(out, "x-request-id", request_id);
     return out.append("\r\n");
 }
 

@@ -91,6 +91,15 @@ std::optional<HeadError> settle_authority(RequestHead& head, std::string_view fr
     return std::nullopt;
 }
 
+/// Each option may take any field away, so a long list next to many fields would cost their product. Who
+/// means well sends two or three.
+bool has_endless_options(const Fields& fields) {
+    constexpr std::size_t k_most = 64;
+    std::size_t options = 0;
+    fields.for_each_of("connection", [&](std::string_view) { ++options; });
+    return options > k_most;
+}
+
 /// The first line starts with a token: a TLS hello or other garbage shows at its first byte. A CR may be half
 /// of an empty line.
 bool may_begin_head(std::string_view buffer) {
@@ -117,11 +126,7 @@ std::string_view Fields::value(std::string_view name) const {
 
 bool Fields::lists(std::string_view name, std::string_view token) const {
     bool found = false;
-    for (const Field& field : all_) {
-        if (!same_name(field.name, name)) continue;
-        for_each_element(field.value,
-                         [&](std::string_view element) { found = found || same_name(element, token); });
-    }
+    for_each_of(name, [&](std::string_view element) { found = found || same_name(element, token); });
     return found;
 }
 
@@ -192,6 +197,7 @@ std::variant<RequestHead, HeadError> parse_request_head(std::string_view head) {
     if (target.error) return *target.error;
     request.target = target.origin_form;
     if (const auto error = parse_fields(head, request.fields)) return *error;
+    if (has_endless_options(request.fields)) return HeadError{431, "Connection lists too many options"};
     if (const auto error = settle_authority(request, target.authority)) return *error;
     const MaxForwards forwards = max_forwards(request.method, request.fields);
     if (forwards.error) return *forwards.error;
@@ -216,6 +222,7 @@ std::variant<ResponseHead, HeadError> parse_response_head(std::string_view head)
     response.reason = line.size() > 13 ? line.substr(13) : std::string_view{};
     if (!is_field_text(response.reason)) return HeadError{502, "the reason phrase holds a control character"};
     if (const auto error = parse_fields(head, response.fields)) return HeadError{502, error->detail};
+    if (has_endless_options(response.fields)) return HeadError{502, "Connection lists too many options"};
     return response;
 }
 

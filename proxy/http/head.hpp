@@ -21,21 +21,6 @@ struct Field {
 /// Field names and tokens such as codings and connection options compare without regard to case.
 bool same_name(std::string_view a, std::string_view b);
 
-class Fields {
-  public:
-    void add(std::string_view name, std::string_view value) { all_.push_back({name, value}); }
-    const std::vector<Field>& all() const { return all_; }
-    std::size_t count(std::string_view name) const;
-    bool has(std::string_view name) const { return count(name) != 0; }
-    /// The first value; empty if there is none.
-    std::string_view value(std::string_view name) const;
-    /// True if a comma-separated list field (all its lines together) holds the token.
-    bool lists(std::string_view name, std::string_view token) const;
-
-  private:
-    std::vector<Field> all_;
-};
-
 /// Calls visit(element) for each element of a comma-separated list (RFC 9110 5.6.1), blanks trimmed, empty
 /// ones left out.
 template <typename Visit>
@@ -52,6 +37,27 @@ void for_each_element(std::string_view list, Visit&& visit) {
         list.remove_prefix(comma + 1);
     }
 }
+
+class Fields {
+  public:
+    void add(std::string_view name, std::string_view value) { all_.push_back({name, value}); }
+    const std::vector<Field>& all() const { return all_; }
+    std::size_t count(std::string_view name) const;
+    bool has(std::string_view name) const { return count(name) != 0; }
+    /// The first value; empty if there is none.
+    std::string_view value(std::string_view name) const;
+    /// Calls visit(element) for each element of a list field, all its lines together.
+    template <typename Visit>
+    void for_each_of(std::string_view name, Visit&& visit) const {
+        for (const Field& field : all_)
+            if (same_name(field.name, name)) for_each_element(field.value, visit);
+    }
+    /// True if a comma-separated list field (all its lines together) holds the token.
+    bool lists(std::string_view name, std::string_view token) const;
+
+  private:
+    std::vector<Field> all_;
+};
 
 struct RequestHead {
     std::string_view method;

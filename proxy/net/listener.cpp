@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/system/system_error.hpp>
 
 namespace noren::proxy::net {
@@ -24,17 +23,21 @@ constexpr int k_backlog = 4096;
     throw boost::system::system_error(error, boost::system::system_category(), what);
 }
 
-/// One bound, listening TCP socket, or -1 with errno.
-int listen_on(const tcp::endpoint& endpoint) {
+/// One bound, listening TCP socket, or -1 with errno. The first is bound for itself, and only then lets
+/// others in: the kernel would let another process's first one in as well, and share its clients out between
+/// the two.
+int listen_on(const tcp::endpoint& endpoint, bool first) {
     const int fd = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return -1;
     const int on = 1;
     const int off = 0;
     ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (!first) ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
     if (endpoint.address().is_v6()) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    // The first one admits others only once it listens: until then another set may have bound as well, and
+    // its listen() has to fail.
     if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 &&
-        ::listen(fd, k_backlog) == 0)
+        ::listen(fd, k_backlog) == 0 && ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0)
         return fd;
     const int error = errno;
     ::close(fd);
@@ -61,10 +64,10 @@ void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers)
                            address.port);
     if (no_address) cannot(no_address.value());
     for (std::size_t i = 0; i < workers; ++i) {
-        int fd = listen_on(endpoint);
+        int fd = listen_on(endpoint, i == 0);
         if (fd < 0 && any && i == 0 && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)) {
             endpoint.address(asio::ip::address_v4::any());  // a host without IPv6
-            fd = listen_on(endpoint);
+            fd = listen_on(endpoint, true);
         }
         if (fd < 0) cannot(errno);
         descriptors_.emplace_back(fd);
@@ -78,19 +81,10 @@ void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers)
 }
 
 void ListenerSet::open_unix(const std::string& path, std::size_t workers, unsigned mode) {
-    const std::string cannot = "cannot listen on unix:" + path;
-    if (const auto why = make_room_for_socket(path); !why.empty())
-        fail(EADDRINUSE, cannot + ": " + std::string(why));
-    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) fail(errno, cannot);
-    descriptors_.emplace_back(fd);
-    const asio::local::stream_protocol::endpoint endpoint(path);
-    if (::bind(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) fail(errno, cannot);
-    unix_file_.emplace(path);
-    // bind() leaves the file with what the umask allows; nobody can connect before listen().
-    if (::chmod(path.c_str(), mode) != 0 || ::listen(fd, k_backlog) != 0) fail(errno, cannot);
+    unix_file_.emplace(path, mode, k_backlog, "cannot listen on unix:" + path);
+    descriptors_.push_back(unix_file_->take());
     for (std::size_t i = 1; i < workers; ++i)
-        descriptors_.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+        descriptors_.emplace_back(::fcntl(descriptors_.front().number(), F_DUPFD_CLOEXEC, 0));
     name_ = "unix:" + path;
 }
 

@@ -15,7 +15,8 @@
 namespace noren::proxy::net {
 
 /// Bound and listening descriptors, one per worker. The host of address is a literal one, or empty. A Unix
-/// socket left over from a crash is replaced; a living process's never, nor a file that is no socket. Throws
+/// socket left over from a crash is replaced; a living process's never, nor a file that is no socket; a TCP
+/// address that another process listens on is refused, though it were another noren. Throws
 /// boost::system::system_error with the address in its text. With port 0 the kernel chooses one, the same for
 /// all.
 class ListenerSet {

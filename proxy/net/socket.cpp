@@ -198,7 +198,8 @@ void Socket::try_anyway() {
     state_->readiness.readable = state_->readiness.writable = true;
 }
 
-bool Socket::disturbed() {
+bool Socket::disturbed(bool now) {
+    if (!now && !state_->readiness.readable) return false;
     if (state_->tls) return state_->tls->disturbed();
     char byte = 0;
     const ssize_t n = ::recv(state_->number(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);

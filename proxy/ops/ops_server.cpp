@@ -38,6 +38,7 @@ constexpr auto tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds k_drain_look{50};
 constexpr std::chrono::milliseconds k_accept_pause{50};
 constexpr std::chrono::seconds k_linger{1};
+constexpr int k_accepts_per_turn = 16;
 constexpr std::uint32_t k_max_head = 8 * 1024;
 
 using Parser = beast_http::request_parser<beast_http::empty_body>;
@@ -287,8 +288,17 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, Clients::iterator clie
 }
 
 template <typename State>
+void welcome(const std::shared_ptr<State>& state, tcp::socket socket) {
+    if (!state->make_room()) return;
+    const auto client = state->clients.emplace(state->clients.end(), std::move(socket), state->io);
+    auto serving = serve(state, client);
+    asio::co_spawn(state->io, std::move(serving), asio::detached);
+}
+
+template <typename State>
 asio::awaitable<void> accept(std::shared_ptr<State> state) {
     asio::steady_timer pause(state->io);
+    state->acceptor.non_blocking(true);
     while (!state->stopping) {
         tcp::socket socket(state->io);
         const auto [error] = co_await state->acceptor.async_accept(socket, tuple_awaitable);
@@ -298,10 +308,15 @@ asio::awaitable<void> accept(std::shared_ptr<State> state) {
             co_await pause.async_wait(tuple_awaitable);
             continue;
         }
-        if (!state->make_room()) continue;
-        const auto client = state->clients.emplace(state->clients.end(), std::move(socket), state->io);
-        auto serving = serve(state, client);
-        asio::co_spawn(state->io, std::move(serving), asio::detached);
+        // As many as are waiting, up to a bound: with one per turn a probe would wait for an answer to each
+        // connection that came before it.
+        boost::system::error_code none_left;
+        for (int i = 0; !none_left && i < k_accepts_per_turn; ++i) {
+            welcome(state, std::move(socket));
+            socket = tcp::socket(state->io);
+            state->acceptor.accept(socket, none_left);
+        }
+        if (!none_left) welcome(state, std::move(socket));
     }
 }
 

@@ -26,14 +26,14 @@ void Lease::give_back() {
 Pool::Pool(net::Loop& loop, Duration idle_timeout)
     : timer_(loop, [this] { reap(); }), idle_timeout_(idle_timeout) {}
 
-std::optional<Lease> Pool::take() {
+std::optional<Lease> Pool::take(bool can_retry) {
     const TimePoint oldest = Clock::now() - idle_timeout_;
     while (!idle_.empty()) {
         Idle candidate = std::move(idle_.back());
         idle_.pop_back();
         // An idle connection has nothing to say: bytes on it belong to no request, an end is the engine's
         // keep-alive timer.
-        const bool sound = candidate.since > oldest && !candidate.socket.disturbed();
+        const bool sound = candidate.since > oldest && !candidate.socket.disturbed(!can_retry);
         if (!sound) continue;
         publish();
         return std::optional<Lease>(std::in_place, *this, std::move(candidate.socket), true);
@@ -48,6 +48,11 @@ void Pool::keep(net::Socket socket) {
     idle_.push_back({std::move(socket), Clock::now()});
     publish();
     if (!reaping_) reap_later();
+}
+
+void Pool::set_idle_timeout(Duration timeout) {
+    idle_timeout_ = timeout;
+    reap();
 }
 
 void Pool::reap_later() {

@@ -43,11 +43,12 @@ class Pool {
   public:
     Pool(net::Loop& loop, Duration idle_timeout);
 
-    /// The most recently used idle connection that is still sound.
-    std::optional<Lease> take();
+    /// The most recently used idle connection that is still sound. can_retry: the request can be sent once
+    /// more should it turn out to be dead after all, so that the kernel is not asked first.
+    std::optional<Lease> take(bool can_retry);
 
-    /// Idle connections older than this are closed; applies from the next look on. 0 = keep none.
-    void set_idle_timeout(Duration timeout) { idle_timeout_ = timeout; }
+    /// Idle connections older than this are closed, now and from now on. 0 = keep none.
+    void set_idle_timeout(Duration timeout);
     void close_idle();
 
     std::uint64_t active() const { return active_.load(std::memory_order_relaxed); }

@@ -34,6 +34,8 @@ class Script:
         self.accept = list(origin.get("accept", []))
         self.on_reuse = origin.get("on_reuse")
         self.asked = []
+        self.reuses = 0  # requests that met on_reuse
+        self.tunnelled = bytearray()
         self.faults = []
         self.sent_at = {}  # marker -> when
         self.playing = set()
@@ -44,7 +46,10 @@ class Script:
     def next_response(self):
         """For the request that was appended to `asked` last."""
         if not self.responses:
-            return {"steps": [{"send": answer_with(self.encode("ok:{{T}}")).decode()}]}
+            answer = answer_with(self.encode("ok:{{T}}")).decode()
+            if self.asked[-1].message.start[0] == "HEAD":
+                answer = answer[:answer.index("\r\n\r\n") + 4]
+            return {"steps": [{"send": answer}]}
         return self.responses[min(len(self.asked), len(self.responses)) - 1]
 
 
@@ -90,6 +95,11 @@ class Engine:
             action = self.script.accept.pop(0) if self.script and self.script.accept else None
             if action == "close":
                 wire.close()
+            elif action == "reset":
+                wire.reset()
+            elif action:
+                await self.perform(self.script, Asked(wire, 0, None), action, stays_unread=False)
+            if wire.transport.is_closing():
                 return
             at = 0
             while at is not None:
@@ -141,8 +151,10 @@ class Engine:
         wire = asked.wire
         script.playing.add(wire)
         if is_reuse and script.on_reuse:
+            script.reuses += 1
             await self.perform(script, asked, script.on_reuse, stays_unread=True)
-            return None
+            if wire.transport.is_closing():
+                return None
         script.asked.append(asked)
         response = script.next_response()
         stays_unread = response.get("no_read", False)
@@ -152,8 +164,10 @@ class Engine:
             await wire.until(lambda: asked.look().whole or wire.ended, 60)
             if not asked.message.whole:
                 return None
-        await self.perform(script, asked, response["steps"], stays_unread)
-        if stays_unread or wire.transport.is_closing():
+        upgrades = "upgrade_steps" in response and asked.message.values("upgrade")
+        steps = response["upgrade_steps"] if upgrades else response.get("steps", [])
+        await self.perform(script, asked, steps, stays_unread)
+        if stays_unread or wire.transport.is_closing() or any("tunnel_echo" in step for step in steps):
             return None
         await wire.until(lambda: asked.look().whole or wire.ended, 60)
         script.playing.discard(wire)
@@ -163,16 +177,18 @@ class Engine:
         wire = asked.wire
         for step in steps:
             match step:
-                case {"send": text}:
+                case {"send": text} | {"send_repeat": text}:
                     if "marker" in step:
                         script.sent_at[step["marker"]] = now()
-                    await wire.send(script.encode(text))
-                case {"send_repeat": text, "n": count}:
-                    await wire.send(script.encode(text) * count)
-                case {"drip": text, "count": count, "gap": gap}:
-                    for _ in range(count):
+                    await wire.send(script.encode(text) * step.get("n", 1), step.get("send_timeout", 20))
+                case {"send_bytewise": text}:
+                    for byte in script.encode(text):
+                        await wire.send(bytes([byte]))
+                        await asyncio.sleep(step.get("gap", 0.002))
+                case {"drip": text}:
+                    for _ in range(step.get("count", 40)):
                         await wire.send(script.encode(text))
-                        if await wire.until(lambda: wire.ended, gap):
+                        if await wire.until(lambda: wire.ended, step.get("gap", 0.1)):
                             return
                 case {"sleep": seconds} | {"stall": seconds} | {"watch_close": seconds}:
                     if await wire.until(lambda: wire.ended, seconds):
@@ -182,9 +198,20 @@ class Engine:
                     await wire.until(lambda: len(asked.look().body) >= size or wire.ended, 10)
                     if stays_unread:
                         wire.transport.pause_reading()
+                case {"tunnel_echo": seconds}:
+                    begin = asked.message.end + len(script.tunnelled)
+                    await wire.until(lambda: len(wire.received) > begin or wire.ended, seconds)
+                    heard = bytes(wire.received[begin:])
+                    script.tunnelled += heard
+                    if heard:
+                        await wire.send(b"echo:" + heard)
+                case {"shutdown_wr": True}:
+                    wire.finish_writing()
                 case {"close": True}:
                     wire.close()
+                    return
                 case {"reset": True}:
                     wire.reset()
+                    return
                 case _:
                     raise ValueError(f"unknown step of the engine: {step}")

@@ -3,9 +3,17 @@ nothing yielded means that the expectation holds at this moment."""
 from strict_http import Fault, Unfinished, read_response
 
 
+FRAMINGS = {"none": "none", "length": "cl", "chunked": "chunked", "close": "eof"}  # as cases call them
+
+
 def in_range(number, expected):
     low, high = expected if isinstance(expected, list) else (expected, expected)
     return low <= number <= high
+
+
+def is_status(status, allowed):
+    """allowed: numbers, and classes such as "4xx"."""
+    return status in allowed or f"{status // 100}xx" in allowed
 
 
 def shown(data):
@@ -29,16 +37,16 @@ class Answers:
             except Unfinished:
                 self.fault = f"bytes that are no answer: {shown(received[at:])}"
                 break
-            (self.interims if message.status < 200 else self.finals).append(message)
+            (self.interims if message.status < 200 and message.status != 101 else self.finals).append(message)
             if not message.whole:
                 break
             at = message.end
 
 
-def unmet_fields(message, expected):
+def unmet_fields(message, expected, encode):
     """Clauses about a message's header and trailer fields, the same for requests and answers."""
     for name, value in expected.get("header_equals", {}).items():
-        if message.values(name) != [value.encode("latin-1")]:
+        if message.values(name) != [encode(value)]:
             yield f"expected {name}: {value}, found {message.values(name)}"
     for name, allowed in expected.get("header_in", {}).items():
         found = [value.decode("latin-1") for value in message.values(name)]
@@ -50,6 +58,9 @@ def unmet_fields(message, expected):
     for name in expected.get("header_present", []):
         if not message.values(name):
             yield f"expected {name}, found none"
+    for name, text in expected.get("header_contains", {}).items():
+        if not any(text.lower().encode("latin-1") in value.lower() for value in message.values(name)):
+            yield f"expected {name} with {text!r}, found {message.values(name)}"
     for name, text in expected.get("header_not_contains", {}).items():
         if any(text.lower().encode("latin-1") in value.lower() for value in message.values(name)):
             yield f"expected {name} without {text!r}, found {message.values(name)}"
@@ -69,6 +80,8 @@ def unmet_body(message, expected, encode):
         wanted = encode(expected["body_repeat"]["s"]) * expected["body_repeat"]["n"]
         if body != wanted:
             yield f"expected body {shown(wanted)}, found {shown(body)}"
+    if "body_prefix" in expected and not body.startswith(encode(expected["body_prefix"])):
+        yield f"expected body to begin with {shown(encode(expected['body_prefix']))}, found {shown(body)}"
     if "body_prefix_of" in expected and not encode(expected["body_prefix_of"]).startswith(body):
         yield f"expected a part of body {shown(encode(expected['body_prefix_of']))}, found {shown(body)}"
 
@@ -79,11 +92,11 @@ def unmet_statuses(finals, expected):
     elif "statuses" in expected:
         wanted = expected["statuses"]
     else:
-        return
+        wanted = [None]
     if not in_range(len(finals), expected.get("responses", len(wanted))):
         yield f"expected {expected.get('responses', len(wanted))} answers, found {len(finals)}"
     for message, allowed in zip(finals, wanted):
-        if message.status not in allowed:
+        if allowed is not None and not is_status(message.status, allowed):
             yield f"expected status {allowed}, found {message.status}"
 
 
@@ -110,10 +123,11 @@ def unmet_times(client, expected):
     if "max_seconds" in expected and wire.arrivals and wire.arrivals[-1][1] - client.began > expected["max_seconds"]:
         yield f"expected all within {expected['max_seconds']} s, found {wire.arrivals[-1][1] - client.began:.1f} s"
     relayed = expected.get("incremental", {"markers": []})
+    max_lag = relayed.get("max_lag", 0.4)
     for marker in relayed["markers"]:
         sent, seen = client.script.sent_at.get(marker), wire.when_received(marker.encode("latin-1"))
-        if sent is None or seen is None or seen - sent > relayed["max_lag"]:
-            yield f"expected {marker!r} within {relayed['max_lag']} s, found it sent {sent} and received {seen}"
+        if sent is None or seen is None or seen - sent > max_lag:
+            yield f"expected {marker!r} within {max_lag} s, found it sent {sent} and received {seen}"
 
 
 def unmet_by_client(client, expected):
@@ -132,17 +146,18 @@ def unmet_by_client(client, expected):
         return
     if answers.fault:
         yield f"expected valid HTTP, found {answers.fault}"
-    if "status" not in expected and "statuses" not in expected:
+    if expected.get("silent_close") and "status" not in expected and "statuses" not in expected:
         yield f"expected a close without an answer, found {[message.status for message in finals]}"
     yield from unmet_statuses(finals, expected)
     yield from unmet_completeness(wire, finals, expected)
     yield from unmet_interims(answers.interims, expected.get("interim", {}))
     yield from unmet_times(client, expected)
     for message, body in zip(finals, expected.get("bodies", [])):
-        yield from unmet_body(message, {"body": body}, encode)
+        if body is not None:
+            yield from unmet_body(message, {"body": body}, encode)
     if finals:
         yield from unmet_body(finals[0], expected, encode)
-        yield from unmet_fields(finals[0], expected)
+        yield from unmet_fields(finals[0], expected, encode)
     if expected.get("conn") == "closed" and not wire.ended:
         yield "expected noren to close the connection, found it open"
     if expected.get("conn") == "usable" and wire.ended:
@@ -155,10 +170,14 @@ def unmet_request(message, expected, encode):
         yield f"expected method {expected['method']}, found {method}"
     if "target" in expected and encode(expected["target"]) != target.encode():
         yield f"expected target {encode(expected['target']).decode()}, found {target}"
-    if expected.get("complete") and not message.whole:
-        yield "expected a whole request, found a part"
+    if expected.get("complete", message.whole) != message.whole:
+        yield "expected " + ("a part of a request, found it whole" if message.whole else "a whole request, found a part")
+    if expected.get("version", "HTTP/1.1") != "HTTP/1.1":
+        yield f"expected {expected['version']}, found HTTP/1.1"  # the only one that is read as a request at all
+    if "framing" in expected and FRAMINGS[message.framing] not in expected["framing"]:
+        yield f"expected framing {expected['framing']}, found {message.framing}"
     yield from unmet_body(message, expected, encode)
-    yield from unmet_fields(message, expected)
+    yield from unmet_fields(message, expected, encode)
 
 
 def unmet_by_engine(client, expected):
@@ -180,9 +199,21 @@ def unmet_by_engine(client, expected):
         yield f"expected {expected['complete']} whole requests at the engine, found {whole}"
     if "targets" in expected and [encode(target) for target in expected["targets"]] != [t.encode() for t in targets]:
         yield f"expected targets {expected['targets']}, found {targets}"
-    for message, key in zip(requests, ("first", "second")):
-        if key in expected:
-            yield from unmet_request(message, expected[key], encode)
+    for at, key in enumerate(("first", "second", "third")):
+        if key in expected and at >= len(requests):
+            yield f"expected a {key} request at the engine, found none"
+        elif key in expected:
+            yield from unmet_request(requests[at], expected[key], encode)
+    for message in requests:
+        yield from unmet_request(message, expected.get("each", {}), encode)
+    for name in expected.get("same_presence", []):
+        if len(requests) < 2 or bool(requests[0].values(name)) != bool(requests[1].values(name)):
+            yield f"expected {name} in both of two requests or in neither, found otherwise"
+    attempts = len(requests) + script.reuses
+    if not in_range(attempts, expected.get("total_attempts", attempts)):
+        yield f"expected {expected['total_attempts']} attempts at the engine, found {attempts}"
+    if "tunnel" in expected and script.tunnelled != encode(expected["tunnel"]):
+        yield f"expected {expected['tunnel']!r} through the tunnel, found {shown(script.tunnelled)}"
     if "peer_closed_within" in expected:
         ended = script.asked[0].wire.ended_at if script.asked else None
         if ended is None or client.left_at is None or ended - client.left_at > expected["peer_closed_within"]:

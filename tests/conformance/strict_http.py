@@ -159,7 +159,8 @@ def read_response(data, at, method, ended, extensions=False):
     if message.status < 200 or message.status == 204:
         if message.framing != "close":  # RFC 9112 6.1, RFC 9110 8.6
             raise Fault(f"a framing field in a {message.status} answer")
-    if message.status < 200 or message.status in (204, 304) or method == "HEAD":
+    # Behind a 101 comes another protocol, to the connection's end.
+    if (message.status < 200 and message.status != 101) or message.status in (204, 304) or method == "HEAD":
         message.framing, message.length = "none", 0
     take_body(message, data, ended, extensions)
     return message

@@ -210,7 +210,10 @@ def usage_of(doc):
     if meta.is_object:
         return tuple(meta[k].count() for k in ("completion_tokens", "prompt_tokens", "cached_tokens", "reasoning_tokens"))
     if details.is_object:
-        return details["generated_tokens"].count(), details["input_length"].count(), None, None
+        output = details["generated_tokens"].count()
+        for other in details["best_of_sequences"].elements():
+            output = added(output, other["generated_tokens"].count() or 0)
+        return output, details["input_length"].count(), None, None
     if "eval_count" in doc or "prompt_eval_count" in doc:
         return doc["eval_count"].count(), doc["prompt_eval_count"].count(), None, None
     output, given, cached, reasoning = usage_object(
@@ -223,6 +226,11 @@ def usage_of(doc):
     if given is None and cache_n is not None and prompt_n is not None:
         given = cache_n + prompt_n
     return output, given, cache_n if cached is None else cached, reasoning
+
+
+def added(a, b):
+    """None if it is none already, or does not fit 64 bits."""
+    return a + b if a is not None and b is not None and abs(a + b) < 2**63 else None
 
 
 def usage_object(usage):
@@ -289,9 +297,20 @@ def parsed(data):
 class Tally:
     def __init__(self):
         self.usage, self.model, self.reasons, self.last_reason, self.error = [None] * 4, None, {}, None, False
+        self.by_choice = {}
 
-    def read(self, doc):
-        self.usage = [old if new is None else new for old, new in zip(self.usage, usage_of(doc))]
+    def read_event(self, doc):
+        """Where each sequence counts for itself, the output is that of all."""
+        usage = list(usage_of(doc))
+        if usage[0] is not None and (doc["meta_info"].is_object or "tokens_predicted" in doc):
+            self.by_choice[choice_index(doc)] = usage[0]
+            usage[0] = 0
+            for choice in sorted(self.by_choice):
+                usage[0] = added(usage[0], self.by_choice[choice])
+        self.read(doc, usage)
+
+    def read(self, doc, usage):
+        self.usage = [old if new is None else new for old, new in zip(self.usage, usage)]
         self.model = self.model or first_word(doc["model"], doc["response"]["model"], doc["message"]["model"],
                                               doc["model_name"])
         for choice, reason in finish_reasons(doc):
@@ -314,7 +333,7 @@ def observe_stream(tally, events, is_sse):
             continue
         if is_token_event(doc, counts):
             tokens.append((event.start, event.end))
-        tally.read(doc)
+        tally.read_event(doc)
         complete = complete or is_end(doc)
     return tokens, complete
 
@@ -323,7 +342,12 @@ def observe_document(tally, body):
     doc = parsed(body)
     if doc.value is Node.ABSENT:
         return False
-    tally.read(doc.elements()[0] if doc.elements() else doc)
+    first, *others = doc.elements() or [doc]
+    tally.read(first, usage_of(first))
+    for other in others:
+        output = usage_of(other)[0]
+        if output is not None and tally.usage[0] is not None:
+            tally.usage[0] = added(tally.usage[0], output)
     return True
 
 

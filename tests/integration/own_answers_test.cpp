@@ -2,6 +2,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -97,12 +98,80 @@ TEST_CASE("TRACE is refused, however far it is to go, and reflects nothing") {
     }
 }
 
-TEST_CASE("clients of an engine that is not up are not all told to come back at once") {
-    std::string url;
-    {
-        const Listener gone;
-        url = gone.url();
+TEST_CASE("an answer to HEAD has no body, whatever was wrong with its head") {
+    const Listener engine;
+    NorenUnderTest noren(engine.url());
+    for (const std::string rest :
+         {" / HTTP/1.1\r\n\r\n", " / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+          " / HTTP/1.1\r\nHost: a\r\nx: \x01\r\n\r\n", " / HTTP/2.7\r\nHost: a\r\n\r\n"}) {
+        INFO(rest);
+        const std::string answer = answer_to(noren, "HEAD" + rest);
+        CHECK(answer.find("\r\n\r\n") == answer.size() - 4);
+        CHECK(std::stoi(field_of(answer, "Content-Length")) > 0);
+        CHECK_FALSE(answer_to(noren, "GET" + rest).ends_with("\r\n\r\n"));
     }
+    const std::string answer =
+        answer_to(noren, "HEAD / HTTP/1.1\r\nHost: a\r\nx: " + std::string(64 * 1024, 'x'));
+    CHECK(answer.starts_with("HTTP/1.1 431 "));
+    CHECK(answer.ends_with("\r\n\r\n"));
+}
+
+TEST_CASE("one request id: for the engine, for the log and for the client") {
+    Listener engine;
+    NorenUnderTest noren(engine.url());
+    std::vector<std::string> ids;
+    for (const std::string given :
+         {"", "x-request-id: \r\n", "x-request-id: mine\r\n", "x-request-id: \xc3\xa9\r\n"}) {
+        Peer client = Peer::connect(noren.port());
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n" + given + "\r\n");
+        Peer asked = engine.accept();
+        ids.push_back(field_of(asked.receive_until("\r\n\r\n"), "x-request-id"));
+        CHECK_FALSE(ids.back().empty());
+        asked.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        CHECK(field_of(client.receive_all(), "x-request-id") == ids.back());
+    }
+    CHECK(ids[2] == "mine");
+    const std::vector<std::string> log = noren.access_log();
+    REQUIRE(log.size() == ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        CHECK(log[i].find("\"request_id\":\"" + ids[i] + "\"") != std::string::npos);
+}
+
+TEST_CASE("an engine that is not up is a 503, in whatever way it cannot be reached") {
+    Listener deaf(0);
+    deaf.fill_backlog();
+    for (const std::string& url : {deaf.url(), std::string("http://no-such-host.invalid:8000"),
+                                   std::string("unix:/tmp/no-such-engine.sock")}) {
+        INFO(url);
+        NorenUnderTest noren(url, [](auto& config) {
+            config.timeouts.connect = std::chrono::milliseconds(200);
+            config.upstream.health_interval = std::chrono::milliseconds(20);
+            config.upstream.health_timeout = std::chrono::milliseconds(50);
+        });
+        REQUIRE(noren.reaches("noren_upstream_up", 0));
+        const std::string answer =
+            answer_to(noren, test::post_request("/v1/chat/completions", "{}", "Connection: close\r\n"));
+        CHECK(answer.starts_with("HTTP/1.1 503 "));
+        CHECK(field_of(answer, "x-noren-reason") == "upstream_connect");
+        CHECK_FALSE(field_of(answer, "Retry-After").empty());
+    }
+}
+
+TEST_CASE("an engine that counts as up and cannot be reached is a 502") {
+    const test::ClosedPort gone;
+    const std::string url = gone.url();
+    NorenUnderTest noren(url);  // no probing: it counts as up
+    REQUIRE(noren.reaches("noren_upstream_up", 1));
+    const std::string answer =
+        answer_to(noren, test::post_request("/v1/chat/completions", "{}", "Connection: close\r\n"));
+    INFO(answer);
+    CHECK(answer.starts_with("HTTP/1.1 502 "));
+    CHECK(field_of(answer, "Retry-After").empty());
+}
+
+TEST_CASE("clients of an engine that is not up are not all told to come back at once") {
+    const test::ClosedPort gone;
+    const std::string url = gone.url();
     NorenUnderTest noren(
         url, [](auto& config) { config.upstream.health_interval = std::chrono::milliseconds(20); });
     REQUIRE(noren.reaches("noren_upstream_up", 0));

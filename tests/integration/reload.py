@@ -180,6 +180,42 @@ def other_limits(stack, changes):
         file.write("9\n")
     wait_for("the limit file", lambda: stack.metrics()["noren_concurrency_limit"] == 9)
     check("a limit file named while running is watched", True)
+    os.unlink(limit_file)
+    wait_for("the file's end", lambda: stack.metrics()["noren_concurrency_limit"] == 33)
+    check("... a deleted one is none", True)
+    with open(limit_file, "w", encoding="utf-8") as file:
+        file.write("11")
+    wait_for("the limit file", lambda: stack.metrics()["noren_concurrency_limit"] == 11)
+    os.unlink(limit_file)
+    os.mkdir(limit_file)
+    wait_for("the directory", lambda: stack.metrics()["noren_concurrency_limit"] == 33)
+    check("... and so is a directory, which the log tells", f"{limit_file} is a directory" in stack.noren_log())
+
+
+def models(stack, changes):
+    """Model labels follow the config."""
+    def ask(model):
+        request = urllib.request.Request(f"http://127.0.0.1:{stack.port}/v1/chat/completions", json.dumps(
+            {"model": model, "max_tokens": 1, "messages": [{"role": "user", "content": "x"}]}).encode(),
+            {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            answer.read()
+
+    def requests(model):
+        return stack.total("noren_requests_total", model=model)
+
+    for model in ("first", "one-too-many"):
+        ask(model)
+    wait_for("both requests to be counted", lambda: requests("first") == requests("other") == 1)
+    check("model labels are used up", True)
+    rename(stack.config_file, changes.text(33) + "metrics: {models: [named], max_models: 10}\n")
+    wait_for("the models", lambda: "max_models: 10" in stack.get("/-/config"))
+    ask("another")
+    wait_for("the request to be counted", lambda: requests("another") + requests("other") == 2)
+    metrics = stack.metrics()
+    check("metrics.models and max_models apply on reload", requests("another") == 1 and
+          any('model="named"' in series for series in metrics))
+    check("... and need no restart", metrics["noren_config_restart_required"] == 0)
 
 
 def told(stack, changes):
@@ -234,6 +270,9 @@ def main():
             changes.many(name, options, options.changes, [way])
         broken_file(stack, changes, "watching")
         other_limits(stack, changes)
+
+    with Stack(options.bin, config="metrics: {max_models: 1}\n") as stack:
+        models(stack, Changes(stack, ""))
 
     polling = "reload: {watch: poll}\n"
     with Stack(options.bin, config=polling, sim_args=engine) as stack:

@@ -2,13 +2,27 @@
 import json
 import statistics
 import time
+import urllib.request
 
-from behaviour import PROMPT, USAGE, behaviour, same, same_tokens, within
-from clients import EXACT, MODEL, WHOLE, anthropic_client, chat, native, openai_client, streamed_chat
+from behaviour import behaviour, same, same_tokens, within
+from clients.anthropic_python import anthropic_client
+from clients.apis import USAGE, WHOLE, OpenAI
+from clients.client import PROMPT, Ask
+from clients.openai_python import MODEL, chat, openai_client, streamed_chat
 from stack import get
 
 
-@behaviour("openai", "models and health pass without a place")
+def native(url, path, body, request_id):
+    """llama.cpp's own API without any SDK: the JSON objects of the answer, streamed or not."""
+    request = urllib.request.Request(url + path, json.dumps(body).encode(),
+                                     {"content-type": "application/json", "x-request-id": request_id})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        if not body.get("stream"):
+            return [json.load(answer)]
+        return [json.loads(line[5:]) for line in answer if line.startswith(b"data:")]
+
+
+@behaviour("openai (Python)", "models and health pass without a place")
 def models(stack):
     names = [model.id for model in openai_client(stack.noren.url, stack.fresh_id()).models.list()]
     same("models", names, [MODEL])
@@ -16,7 +30,7 @@ def models(stack):
     return names[0]
 
 
-@behaviour("openai", "the same answer as without noren")
+@behaviour("openai (Python)", "the same answer as without noren")
 def same_answer(stack):
     def volatile_removed(chunk):
         fields = chunk.model_dump()
@@ -31,7 +45,7 @@ def same_answer(stack):
     return f"{len(direct.chunks)} chunks, {len(direct.text)} characters"
 
 
-@behaviour("openai", "plain chat")
+@behaviour("openai (Python)", "plain chat")
 def plain_chat(stack):
     request_id = stack.fresh_id()
     start = time.perf_counter()
@@ -46,7 +60,7 @@ def plain_chat(stack):
            f"<= client {wall_ms:.0f} ms"
 
 
-@behaviour("openai", "streamed chat: counts, TTFT and TPS")
+@behaviour("openai (Python)", "streamed chat: counts, TTFT and TPS")
 def streamed(stack):
     """Five streams of 64 tokens; the reasons for the bounds are in README.md."""
     slack, speed = [], []
@@ -72,7 +86,7 @@ def streamed(stack):
            f"TPS off by {statistics.median(speed):+.2%} (worst {max(speed, key=abs):+.2%})"
 
 
-@behaviour("openai", "streamed chat that did not ask for usage: the engine's timings are taken")
+@behaviour("openai (Python)", "streamed chat that did not ask for usage: the engine's timings are taken")
 def streamed_without_usage(stack):
     request_id = stack.fresh_id()
     seen = streamed_chat(openai_client(stack.noren.url, request_id), PROMPT, 40)
@@ -84,7 +98,7 @@ def streamed_without_usage(stack):
     return f"{line['output_tokens']} tokens"
 
 
-@behaviour("openai", "completions, plain and streamed")
+@behaviour("openai (Python)", "completions, plain and streamed")
 def completions(stack):
     request_id = stack.fresh_id()
     plain = openai_client(stack.noren.url, request_id).completions.create(
@@ -101,7 +115,7 @@ def completions(stack):
     return f"2 x {line['output_tokens']} tokens"
 
 
-@behaviour("openai", "responses, plain and streamed")
+@behaviour("openai (Python)", "responses, plain and streamed")
 def responses(stack):
     def account(request_id, usage):
         line = stack.noren.recorded(request_id)
@@ -126,29 +140,12 @@ def responses(stack):
     return f"2 x {line['output_tokens']} tokens"
 
 
-WEATHER = [{"type": "function", "function": {
-    "name": "get_weather", "description": "The weather in a city",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]
+def tool_request(client, stream=False):
+    fields, beside = OpenAI.body(Ask(url="", request_id="", model=MODEL, tools=True, stream=stream))
+    return client.chat.completions.create(**fields, extra_body=beside)
 
 
-def asked_before(number, city):
-    """An earlier exchange: a small base model calls tools by example."""
-    call = {"id": f"call{number}", "type": "function",
-            "function": {"name": "get_weather", "arguments": json.dumps({"city": city})}}
-    return [{"role": "user", "content": f"What is the weather in {city}?"},
-            {"role": "assistant", "content": None, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"call{number}", "content": "18 degrees"},
-            {"role": "assistant", "content": "It is 18 degrees."}]
-
-
-def tool_request(client, **options):
-    messages = asked_before(1, "Rome") + asked_before(2, "Oslo")
-    return client.chat.completions.create(
-        model=MODEL, messages=messages + [{"role": "user", "content": "What is the weather in Paris?"}], tools=WEATHER,
-        tool_choice="required", stop=["</tool_call>"], max_tokens=80, temperature=0, extra_body=EXACT, **options)
-
-
-@behaviour("openai", "tool call, plain and streamed")
+@behaviour("openai (Python)", "tool call, plain and streamed")
 def tool_call(stack):
     request_id = stack.fresh_id()
     plain = tool_request(openai_client(stack.noren.url, request_id))
@@ -159,7 +156,7 @@ def tool_call(stack):
     same("finish_reason", line["finish_reason"], "tool_calls")
 
     request_id = stack.fresh_id()
-    chunks = list(tool_request(openai_client(stack.noren.url, request_id), stream=True, stream_options=USAGE))
+    chunks = list(tool_request(openai_client(stack.noren.url, request_id), stream=True))
     line = stack.noren.recorded(request_id)
     deltas = [d for c in chunks for choice in c.choices for d in choice.delta.tool_calls or []]
     arguments = "".join(d.function.arguments or "" for d in deltas)
@@ -173,22 +170,22 @@ def tool_call(stack):
            f"TPS {line['tps']:.0f}, engine {chunks[-1].model_extra['timings']['predicted_per_second']:.0f}"
 
 
-@behaviour("openai", "embeddings", engine="llama.cpp --embeddings")
+@behaviour("openai (Python)", "embeddings", engine="llama.cpp --embeddings")
 def embeddings(stack):
     def embed(url, request_id):
         return openai_client(url, request_id).embeddings.create(
             model=MODEL, input=["a lighthouse", "the sea at night"], encoding_format="float")
 
     request_id = stack.fresh_id()
-    answer, direct = embed(stack.embedding_noren.url, request_id), embed(stack.embedding_engine.url, "direct")
-    line = stack.embedding_noren.recorded(request_id)
+    answer, direct = embed(stack.embedding().noren.url, request_id), embed(stack.embedding().engine.url, "direct")
+    line = stack.embedding().noren.recorded(request_id)
     same("vectors", [e.embedding for e in answer.data], [e.embedding for e in direct.data])
     same("input_tokens", line["input_tokens"], answer.usage.prompt_tokens)
     same("endpoint", (line["endpoint"], line["outcome"]), ("embeddings", "ok"))
     return f"2 vectors of {len(answer.data[0].embedding)}, {line['input_tokens']} tokens"
 
 
-@behaviour("anthropic", "messages, plain and streamed")
+@behaviour("anthropic (Python)", "messages, plain and streamed")
 def messages(stack):
     def create(request_id, **options):
         return anthropic_client(stack.noren.url, request_id).messages.create(

@@ -1,8 +1,10 @@
 """The list of what is tried, and the words of its checks."""
 
 ALL = []
-PROMPT = "The sea was calm, and the old keeper of the lighthouse began to write a letter to his"
-USAGE = {"include_usage": True}
+
+
+class Skip(Exception):
+    """It cannot be tried here, and this is why."""
 
 
 def behaviour(client, name, engine="llama.cpp"):

@@ -1,39 +1,81 @@
 #!/usr/bin/env python3
-"""Real clients, noren, a real engine: does it work, and does noren's account agree with the engine's own?
+"""Real clients, noren, real engines: does it work, and does noren's account agree with the engine's own?
 
-Every behaviour is one line, `ok` or `FAIL`; the last line has the totals. README.md says what each compares.
+Every behaviour is one line, `ok`, `FAIL` or `SKIP`; the last line has the totals. README.md says what each compares.
 """
 import argparse
 import itertools
 import pathlib
+import re
 import shutil
 import signal
 import sys
 import time
 import traceback
 
-import answers  # noqa: F401  adds its behaviours to the list
+# Each adds its behaviours to the list, in this order.
+import answers  # noqa: F401
 import limits  # noqa: F401
-from behaviour import ALL
-from stack import Engine, Noren
+import matrix  # noqa: F401
+import curl_ways  # noqa: F401
+import balancers  # noqa: F401
+import load  # noqa: F401
+import broken  # noqa: F401
+import last  # noqa: F401
+from behaviour import ALL, Skip
+from engines import LlamaCpp, Simulator, Site, Vllm
+from stack import Noren
 
 
 class Stack:
-    """What a behaviour works with."""
+    """What a behaviour works with: sites, each started when it is asked for first."""
 
-    def __init__(self):
-        self.processes = []
+    def __init__(self, folder, program):
+        self.folder, self.program = folder, program
+        self.processes, self.engines, self.sites = [], {}, {}
         self.ids = itertools.count(1)
 
-    def start(self, folder, program):
-        model = folder.parent / "gemma-3-270m-q4_k_m.gguf"
-        self.engine = self.keep(Engine(folder, model))
-        self.engine.ready()
-        self.embedding_engine = self.keep(Engine(folder, model, embedding=True))
-        self.embedding_engine.ready()
-        self.noren = self.keep(Noren(folder, program, self.engine.url))
-        self.embedding_noren = self.keep(
-            Noren(folder, program, self.embedding_engine.url, name="embedding-noren"))
+    def site(self, engine_class, name="noren", **noren_options):
+        """A noren of that name before the engine of that class."""
+        if (engine_class, name) not in self.sites:
+            engine = self.running(engine_class)
+            noren = Noren(self.folder, self.program, engine.url, f"{name}-{engine_class.__name__.lower()}", **noren_options)
+            self.sites[engine_class, name] = Site(engine, self.keep(noren))
+        return self.sites[engine_class, name]
+
+    def running(self, engine_class):
+        if engine_class not in self.engines:
+            arguments = {LlamaCpp: (self.model,), Simulator: (self.simulator,), Vllm: ()}
+            self.engines[engine_class] = self.keep(engine_class(self.folder, *arguments[engine_class])).ready()
+        return self.engines[engine_class]
+
+    @property
+    def simulator(self):
+        return self.program.with_name("noren-sim")
+
+    @property
+    def model(self):
+        return self.folder.parent / "gemma-3-270m-q4_k_m.gguf"
+
+    @property
+    def llama(self):
+        return self.site(LlamaCpp)
+
+    @property
+    def engine(self):
+        return self.llama.engine
+
+    @property
+    def noren(self):
+        return self.llama.noren
+
+    def embedding(self):
+        """A site of its own: an engine serves embeddings or text."""
+        if "embedding" not in self.sites:
+            engine = self.keep(LlamaCpp(self.folder, self.model, embedding=True)).ready()
+            noren = Noren(self.folder, self.program, engine.url, "embedding-noren")
+            self.sites["embedding"] = Site(engine, self.keep(noren))
+        return self.sites["embedding"]
 
     def keep(self, process):
         self.processes.append(process)
@@ -47,36 +89,40 @@ class Stack:
             process.end()
 
 
-def run_all(stack):
-    passed = failed = 0
+def run_all(stack, only):
+    counts = {"ok  ": 0, "FAIL": 0, "SKIP": 0}
     for client, engine, name, behaviour in ALL:
+        title = f"{client} x {engine}: {name}"
+        if not only.search(title):
+            continue
         start = time.monotonic()
         try:
             verdict, detail = "ok  ", behaviour(stack)
-            passed += 1
+        except Skip as reason:
+            verdict, detail = "SKIP", str(reason)
         except Exception as error:  # whatever a client library raises is a failure of this behaviour only
             verdict, detail = "FAIL", f"{type(error).__name__}: {error}"
             where = traceback.extract_tb(error.__traceback__)[-1]
             detail += f" ({pathlib.Path(where.filename).name}:{where.lineno})"
-            failed += 1
-        print(f"{verdict} {client} x {engine}: {name}: {detail} [{time.monotonic() - start:.1f} s]", flush=True)
-    print(f"\n{passed} passed, {failed} failed")
-    return failed == 0
+        counts[verdict] += 1
+        print(f"{verdict} {title}: {detail} [{time.monotonic() - start:.1f} s]", flush=True)
+    print("\n{} passed, {} failed, {} skipped".format(*counts.values()))
+    return counts["FAIL"] == 0 and counts["ok  "] > 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--noren", required=True, type=pathlib.Path, help="the program under test")
+    parser.add_argument("--noren", required=True, type=pathlib.Path, help="the program under test; noren-sim beside it")
     parser.add_argument("--work", required=True, type=pathlib.Path, help="folder for logs and config")
     parser.add_argument("--keep", action="store_true", help="leave that folder there")
+    parser.add_argument("--only", default="", type=re.compile, help="lines whose title has this regular expression")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("out of time"))
     shutil.rmtree(arguments.work, ignore_errors=True)
     arguments.work.mkdir(parents=True)
-    stack = Stack()
+    stack = Stack(arguments.work.resolve(), arguments.noren.resolve())
     try:
-        stack.start(arguments.work, arguments.noren.resolve())
-        good = run_all(stack)
+        good = run_all(stack, arguments.only)
     finally:
         stack.end()
     if good and not arguments.keep:

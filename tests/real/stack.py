@@ -1,17 +1,19 @@
-"""The processes of the test, started and ended by pid: the engine and noren, and what they tell about themselves."""
+"""noren and what every process of the test has in common: started and ended by pid, asked about itself."""
+import contextlib
 import ctypes
 import json
 import os
-import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from support.harness import free_port  # noqa: E402
+from support.harness import free_port, is_listening  # noqa: E402,F401
 
 SERIES = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)$")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -22,7 +24,7 @@ def get(url, timeout=5):
         return answer.read().decode()
 
 
-def wait_for(what, condition, seconds=10.0):
+def wait_for(what, condition, seconds=20.0, every=0.01):
     """Polls until condition() is true and returns its value; an AssertionError that says what was waited for."""
     deadline = time.monotonic() + seconds
     while True:
@@ -30,7 +32,7 @@ def wait_for(what, condition, seconds=10.0):
         if value:
             return value
         assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.01)
+        time.sleep(every)
 
 
 class Metrics:
@@ -82,39 +84,18 @@ class Process:
                 self.process.wait()
 
 
-class Engine(Process):
-    """llama.cpp with the real model."""
-
-    def __init__(self, folder, model, embedding=False):
-        command = [sys.executable, str(pathlib.Path(__file__).with_name("engine.py")), "--model", str(model)]
-        super().__init__("embedding-engine" if embedding else "engine",
-                         command + (["--embedding"] if embedding else []), folder, stdin=subprocess.PIPE)
-
-    def ready(self):
-        """Waits until the model is loaded; the engine's URL."""
-        def address():
-            self.alive()
-            return re.search(r"^ready (http://\S+)$", self.out_path.read_text(errors="replace"), re.M)
-
-        self.url = wait_for("the engine is ready", address, 60)[1]
-        return self.url
-
-    def metrics(self):
-        return Metrics(self.url + "/metrics")
-
-    def busy_slots(self):
-        return sum(slot["is_processing"] for slot in json.loads(get(self.url + "/slots")))
-
-
 class Noren(Process):
     """noren in front of an engine. Limits are changed the way an operator does it: by editing the file."""
 
-    def __init__(self, folder, program, upstream, name="noren", **admission):
+    def __init__(self, folder, program, upstream, name="noren", drain_timeout="1s", **admission):
         self.config = folder / f"{name}.yaml"
         self.upstream = upstream
         self.listen, self.ops = free_port(), free_port()
         self.url = f"http://127.0.0.1:{self.listen}"
-        self.admission = {"max_concurrency": 1, "max_queue": 8, "queue_timeout": "60s", **admission}
+        self.admission = {"max_concurrency": 1, "max_queue": 8, "queue_timeout": "60s", "full_status": 429,
+                          **admission}
+        self.drain_timeout = drain_timeout
+        self.program, self.sockets = str(program), tempfile.TemporaryDirectory(prefix="noren-real-")
         self.write_config()
         clean = {key: value for key, value in os.environ.items() if not key.startswith("NOREN_")}
         super().__init__(name, [str(program), "--config", str(self.config)], folder, env=clean)
@@ -122,7 +103,9 @@ class Noren(Process):
 
     def listens(self):
         try:
-            return get(f"http://127.0.0.1:{self.ops}/metrics") and get(f"{self.url}/health")
+            get(f"http://127.0.0.1:{self.ops}/metrics")
+            get(f"{self.url}/health")
+            return True
         except OSError:
             return False
 
@@ -131,12 +114,42 @@ class Noren(Process):
         text = (f"listen: 127.0.0.1:{self.listen}\n"
                 f"upstream:\n  url: {self.upstream}\n  health_interval: 200ms\n"
                 f"ops:\n  listen: 127.0.0.1:{self.ops}\n"
-                f'control:\n  socket: ""\n'
+                f"control:\n  socket: {self.sockets.name}/control\n"
                 f"admission:\n{admission}"
-                f"drain:\n  lame_duck: 0\n  timeout: 1s\n")
+                f"drain:\n  lame_duck: 0\n  timeout: {self.drain_timeout}\n")
         fresh = self.config.with_suffix(".new")
         fresh.write_text(text)
         fresh.replace(self.config)
+
+    def end(self, how=signal.SIGTERM):
+        super().end(how)
+        self.sockets.cleanup()
+
+    def ctl(self, *words):
+        subprocess.run([self.program, "ctl", *words, "--socket", f"{self.sockets.name}/control"], check=True, timeout=10,
+                       stdout=subprocess.DEVNULL)
+
+    @contextlib.contextmanager
+    def admitting(self, **admission):
+        """Other limits for a while."""
+        before = {key: self.admission.get(key) for key in admission}
+        self.admit(**admission)
+        try:
+            yield
+        finally:
+            self.admit(**before)
+
+    def running(self):
+        return self.metrics().total("noren_running_requests")
+
+    def ready(self):
+        """What a readiness probe gets."""
+        try:
+            get(f"http://127.0.0.1:{self.ops}/-/ready")
+            return True
+        except urllib.error.HTTPError as error:
+            assert error.code == 503, error
+            return False
 
     def admit(self, **admission):
         """Edits the file and waits until noren has taken it over."""
@@ -156,9 +169,12 @@ class Noren(Process):
         return [entry for entry in entries if entry["msg"] == "exchange"]
 
     def recorded(self, request_id):
-        """The access log's line of a request."""
+        """The access log's line of a request, or of its first try."""
         def entry():
             self.alive()
-            return next((e for e in self.exchanges() if e["request_id"] == request_id), None)
+            return next(iter(self.tries(request_id)), None)
 
         return wait_for(f"noren logs {request_id}", entry)
+
+    def tries(self, request_id):
+        return [entry for entry in self.exchanges() if entry["request_id"] == request_id]

@@ -116,18 +116,19 @@ class Stack:
         return subprocess.run([os.path.join(self.bin, "noren"), "ctl", *arguments, "--socket", self.control],
                               capture_output=True, text=True, timeout=30, check=False)
 
-    def get(self, path, ok_only=False):
+    def get(self, path, ok_only=False, ops=None):
+        """A page of the ops endpoint; ops: of another noren's, by its port."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.ops}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{ops or self.ops}{path}", timeout=10) as answer:
                 return answer.read().decode()
         except OSError:
             if ok_only:
                 return None
             raise
 
-    def metrics(self):
+    def metrics(self, ops=None):
         values = {}
-        for line in self.get("/metrics").splitlines():
+        for line in self.get("/metrics", ops=ops).splitlines():
             if not line.startswith("#"):
                 name, value = line.rsplit(" ", 1)
                 values[name] = float(value)

@@ -254,6 +254,18 @@ void Listener::fill_backlog() {
     }
 }
 
+ClosedPort::ClosedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    ::bind(fd_, reinterpret_cast<const sockaddr*>(&address), size);
+    ::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+}
+
+ClosedPort::~ClosedPort() {
+    ::close(fd_);
+}
+
 std::string get(std::uint16_t port, const std::string& target) {
     Peer peer = Peer::connect(port);
     peer.send("GET " + target + " HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");

@@ -117,6 +117,21 @@ class Listener {
     std::vector<Peer> fillers_;
 };
 
+/// A port that nobody else gets and where nobody listens: connecting is refused.
+class ClosedPort {
+  public:
+    ClosedPort();
+    ~ClosedPort();
+    ClosedPort(const ClosedPort&) = delete;
+    ClosedPort& operator=(const ClosedPort&) = delete;
+
+    std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+
+  private:
+    int fd_;
+    std::uint16_t port_ = 0;
+};
+
 /// GET over a connection of its own; the body.
 std::string get(std::uint16_t port, const std::string& target);
 

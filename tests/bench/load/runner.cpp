@@ -69,6 +69,7 @@ class Run {
             for (; stage_ < options_.stages.size() && !outcome_.interrupted; ++stage_)
                 co_await closed_loop(options_.stages[stage_]);
         }
+        ended_ = true;
         ticker_.cancel();
         interrupts_.cancel();
     }
@@ -171,7 +172,8 @@ class Run {
     void tick() {
         ticker_.expires_after(std::chrono::milliseconds(500));
         ticker_.async_wait([this](const boost::system::error_code& error) {
-            if (error) return;
+            // What has run out already cannot be cancelled any more, and would keep the loop going for ever.
+            if (error || ended_) return;
             progress_.stage = stage_;
             progress_.open = open_;
             progress_.stopping = outcome_.interrupted;
@@ -194,6 +196,7 @@ class Run {
     TimePoint began_ = Clock::now();
     std::uint64_t open_ = 0;
     std::size_t stage_ = 0;
+    bool ended_ = false;
 };
 
 }  // namespace

@@ -222,6 +222,16 @@ TEST_CASE("words, paths and names are checked") {
         CHECK(count("admission: {gated_paths: [/ok, " + std::string(path) + "]}\n") == 1);
     }
     CHECK(count("admission: {gated_paths: []}\n") == 0);
+    // What stops at a NUL would read another file.
+    for (const char* key :
+         {"admission: {max_concurrency_file: ", "tls: {client_ca: ", "upstream: {tls: {ca: "}) {
+        INFO(key);
+        const std::string end = std::string(key).find("tls: {ca") == std::string::npos ? "}\n" : "}}\n";
+        const Lines told = mistakes(key + std::string("\"/a\\0b\"") + end);
+        REQUIRE_FALSE(told.empty());
+        CHECK(told.front().find("found \"/a\\x00b\", expected an absolute path without control characters") !=
+              std::string::npos);
+    }
     CHECK(count("metrics: {models: ['', \"a\\nb\", [x]]}\n") == 3);
     CHECK(count("metrics: {models: [" + std::string(256, 'm') + "]}\n") == 0);
     CHECK(count("metrics: {models: [" + std::string(257, 'm') + "]}\n") == 1);

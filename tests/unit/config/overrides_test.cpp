@@ -150,7 +150,8 @@ TEST_CASE("the limit file beats every other source of the limit") {
     for (const char* content : {"48", "48\n", "  48 \r\n"}) {
         write_file(path, content);
         CHECK(limit() == 48);
-        CHECK(config::load(sources, text).limit_text == content);
+        CHECK(config::load(sources, text).limit_file.text == content);
+        CHECK(config::load(sources, text).limit_file.warning.empty());
         CHECK(config::load(sources, text).origins.at("admission.max_concurrency").source == path);
     }
     for (const auto& [content, found] :
@@ -160,6 +161,20 @@ TEST_CASE("the limit file beats every other source of the limit") {
               Lines{path + ": admission.max_concurrency: found " + found +
                     ", expected a whole number from 0 to 1000000"});
     }
+}
+
+TEST_CASE("a limit file that is there and cannot be read says nothing, and is warned of") {
+    const TempDir dir;
+    config::Sources sources;
+    sources.flags.config = "noren.yaml";
+    const auto resolved = config::load(
+        sources, "admission: {max_concurrency: 5, max_concurrency_file: " + (dir / "").string() + "}\n");
+    REQUIRE(resolved.ok());
+    CHECK(resolved.config->admission.max_concurrency == 5);
+    CHECK(resolved.limit_file.text == "a directory");
+    CHECK(resolved.limit_file.warning ==
+          "admission.max_concurrency_file says nothing: " + (dir / "").string() + " is a directory");
+    CHECK(config::read_limit_file((dir / "none").string()).warning.empty());
 }
 
 TEST_CASE("a file that cannot be read makes up no contradiction") {

@@ -26,6 +26,14 @@ using noren::test::write_file;
 
 namespace {
 
+/// A watcher that takes a missing file for a blank one, as that of the limit.
+config::FileWatcher::Read missing_is_blank() {
+    return [](const std::string& path) -> std::optional<std::string> {
+        std::ifstream file(path);
+        return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+}
+
 using Content = std::optional<std::string>;
 
 /// What a loop around the watcher would get now: it looks only if an event says so.
@@ -398,4 +406,34 @@ TEST_CASE("the way to a file is every symlink and its end") {
     CHECK(config::watch_points(base + "/loop").size() == 41);
     CHECK(config::watch_points("noren.yaml") == std::vector<config::WatchPoint>{{".", "noren.yaml"}});
     CHECK(config::watch_points("").empty());
+}
+
+TEST_CASE("where a missing file counts, it is believed at a second look that need not wait") {
+    const TempDir dir;
+    const fs::path path = dir / "limit";
+    write_file(path, "7");
+    config::FileWatcher watcher(path.string(), "7", config::FileWatcher::Events::inotify, missing_is_blank());
+    CHECK_FALSE(watcher.wants_second_look());
+    fs::remove(path);
+    CHECK_FALSE(on_events(watcher));
+    CHECK(watcher.wants_second_look());
+    CHECK(watcher.changed_content() == "");
+    CHECK_FALSE(watcher.wants_second_look());
+    CHECK_FALSE(watcher.changed_content());
+
+    // Removed and written again, as some editors save: only the new content is news.
+    write_file(path, "8");
+    CHECK(on_events(watcher) == "8");
+    fs::remove(path);
+    CHECK_FALSE(on_events(watcher));
+    write_file(path, "9");
+    CHECK(on_events(watcher) == "9");
+    CHECK_FALSE(watcher.wants_second_look());
+
+    // Without events the second look is the next poll.
+    config::FileWatcher polled(path.string(), "9", config::FileWatcher::Events::none, missing_is_blank());
+    fs::remove(path);
+    CHECK_FALSE(polled.changed_content());
+    CHECK_FALSE(polled.wants_second_look());
+    CHECK(polled.changed_content() == "");
 }

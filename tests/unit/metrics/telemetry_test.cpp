@@ -65,6 +65,33 @@ TEST_CASE("configured models have their labels whatever the room") {
     CHECK(models == std::set<std::string>{"a", "b", "c", "unknown", "other"});
 }
 
+TEST_CASE("other models and another number while running") {
+    Rig rig;  // m, and room for three more
+    for (const char* name : {"a", "b", "c", "d"})
+        serve(rig, name);
+    CHECK(models_in(rig.scrape()) == std::set<std::string>{"m", "a", "b", "c", "unknown", "other"});
+
+    // Those that are named now have their labels though all are taken, and at 0 before the first request.
+    rig.telemetry.set_models({"d", "e"}, 4);
+    CHECK(rig.scrape()(R"(noren_requests_total{model="e",endpoint="messages",code="200",outcome="ok"})") ==
+          0);
+    serve(rig, "d");
+    serve(rig, "f");
+    CHECK(models_in(rig.scrape()) == std::set<std::string>{"m", "a", "b", "c", "d", "e", "unknown", "other"});
+
+    // More room; and then less than there is in use, which takes nothing away.
+    rig.telemetry.set_models({}, 7);
+    serve(rig, "f");
+    serve(rig, "g");
+    rig.telemetry.set_models({}, 1);
+    serve(rig, "a");
+    serve(rig, "h");
+    const Scrape s = rig.scrape();
+    CHECK(models_in(s) == std::set<std::string>{"m", "a", "b", "c", "d", "e", "f", "unknown", "other"});
+    CHECK(s(R"(noren_output_tokens_total{model="a",source="events"})") == 2);
+    CHECK(s(R"(noren_output_tokens_total{model="other",source="events"})") == 4);
+}
+
 TEST_CASE("a request without a model is unknown; the names of our own labels are no way around") {
     Rig rig;
     serve(rig, "");
@@ -86,13 +113,24 @@ TEST_CASE("a model that only the answer names is its label") {
     CHECK(rig.scrape()(R"(noren_time_to_first_token_seconds_count{model="m"})") == 1);
 }
 
-TEST_CASE("label values are printable and of bounded length") {
-    Rig rig;
-    serve(rig, "a\nb\x01\xff");
+TEST_CASE("label values are UTF-8 without control characters, of bounded length") {
+    Rig rig;  // room for three
+    serve(rig, std::string_view("a\nb\x01\x7f\0\xff", 7));
     serve(rig, std::string(5000, 'x'));
-    const auto models = models_in(rig.scrape());
-    CHECK(models.count("a_b__") == 1);
-    CHECK(models.count(std::string(128, 'x')) == 1);
+    serve(rig, std::string(255, 'y') + "\u00e9");
+    CHECK(models_in(rig.scrape()) == std::set<std::string>{"m", "unknown", "other", "a_b___\ufffd",
+                                                           std::string(256, 'x'),
+                                                           std::string(255, 'y') + "\ufffd"});
+}
+
+TEST_CASE("models whose names differ in letters beyond ASCII have labels that do") {
+    Rig rig;
+    for (const char* name : {"qwen-\u65e5\u672c", "qwen-\u4e2d\u6587", "caf\u00e9"})
+        serve(rig, name);
+    CHECK(models_in(rig.scrape()) == std::set<std::string>{"m", "unknown", "other", "qwen-\u65e5\u672c",
+                                                           "qwen-\u4e2d\u6587", "caf\u00e9"});
+    const Scrape s = rig.scrape();
+    CHECK(s("noren_output_tokens_total{model=\"caf\u00e9\",source=\"events\"}") == 1);
 }
 
 TEST_CASE("sampled gauges are read at each scrape, and may be absent") {

@@ -30,6 +30,10 @@ TEST_CASE("exchanges on four threads under a storm of scrapes") {
             last = now;
         } while (running > 0 && !done);
     });
+    std::thread reloader([&] {
+        for (std::size_t i = 0; running > 0 && i < 2000; ++i)
+            telemetry.set_models({"m", "named-" + std::to_string(i % 3)}, 4 + i % 8);
+    });
     std::vector<std::thread> workers;
     for (int t = 0; t < k_threads; ++t) {
         workers.emplace_back([&telemetry, &running, t] {
@@ -56,6 +60,7 @@ TEST_CASE("exchanges on four threads under a storm of scrapes") {
     for (std::thread& worker : workers)
         worker.join();
     scraper.join();
+    reloader.join();
 
     CHECK_FALSE(done);
     constexpr double k_all = k_threads * k_exchanges;

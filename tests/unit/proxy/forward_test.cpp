@@ -96,7 +96,7 @@ TEST_CASE("a request goes to the engine in one clean form") {
     CHECK(
         to_engine(
             "GET http://a.test:81 HTTP/1.1\r\nHost: b.test\r\nX-Request-Id: mine\r\nVia: 1.0 edge\r\n\r\n") ==
-        "GET / HTTP/1.1\r\nHost: a.test:81\r\nX-Request-Id: mine\r\nVia: 1.0 edge\r\nVia: 1.1 noren\r\n\r\n");
+        "GET / HTTP/1.1\r\nHost: a.test:81\r\nVia: 1.0 edge\r\nVia: 1.1 noren\r\nx-request-id: id-1\r\n\r\n");
     CHECK(to_engine("GET / HTTP/1.0\r\n\r\n") ==
           "GET / HTTP/1.1\r\nHost: \r\nVia: 1.0 noren\r\nx-request-id: id-1\r\n\r\n");
     CHECK(to_engine("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: CHUNKED\r\nTE: trailers\r\n\r\n") ==
@@ -128,7 +128,7 @@ TEST_CASE("nobody nominates away what others read the request by") {
     CHECK(plain.values("content-length") == std::vector<std::string>{"3"});
     CHECK(plain.values("authorization") == std::vector<std::string>{"b"});
     CHECK(plain.values("via") == std::vector<std::string>{"1.1 edge", "1.1 noren"});
-    CHECK(plain.values("x-request-id") == std::vector<std::string>{"mine"});
+    CHECK(plain.values("x-request-id") == std::vector<std::string>{"id-1"});  // that of log and answer
     CHECK(plain.values("content-type") == std::vector<std::string>{"c"});
     CHECK(plain.values("content-encoding") == std::vector<std::string>{"d"});
 }
@@ -138,6 +138,20 @@ TEST_CASE("names with an underscore do not reach the engine") {
         to_engine("POST / HTTP/1.1\r\nHost: a\r\nContent_Length: 9\r\nX_Y: 1\r\nX-Y: 2\r\n\r\n");
     CHECK(head.find('_') == std::string::npos);
     CHECK(take_apart(head).values("x-y") == std::vector<std::string>{"2"});
+}
+
+TEST_CASE("the engine is told the id that the log has, and no other") {
+    const auto ids = [](const std::string& fields) {
+        return take_apart(to_engine("GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n"))
+            .values("x-request-id");
+    };
+    const std::vector<std::string> own = {"id-1"};
+    CHECK(ids("") == own);
+    CHECK(ids("X-Request-Id: id-1\r\n") == own);
+    CHECK(ids("X-Request-Id:\r\n") == own);
+    CHECK(ids("X-Request-Id: " + std::string(200, 'x') + "\r\n") == own);
+    CHECK(ids("X-Request-Id: caf\xc3\xa9\r\n") == own);
+    CHECK(ids("X-Request-Id: id-1\r\nx-request-id: id-2\r\n") == own);
 }
 
 TEST_CASE("Expect goes on only where a 100 can be asked for and told") {

@@ -287,6 +287,27 @@ TEST_CASE("the number of fields is limited") {
     CHECK(request_verdict("GET / HTTP/1.1\r\nHost: a\r\n" + fields + "C: d\r\n\r\n") == 431);
 }
 
+TEST_CASE("the number of connection options is limited, over all lines together") {
+    const auto refused = [](const std::string& fields) {
+        const auto request = parse_request_head("GET / HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n");
+        const auto answer = parse_response_head("HTTP/1.1 200 OK\r\n" + fields + "\r\n");
+        const auto* const error = std::get_if<HeadError>(&request);
+        CHECK(std::holds_alternative<HeadError>(answer) == (error != nullptr));
+        return error ? error->status : 0;
+    };
+    const auto options = [](int n) {
+        std::string list;
+        for (int i = 0; i < n; ++i)
+            list += "a,";
+        return "Connection: " + list + "\r\n";
+    };
+    CHECK(refused(options(64)) == 0);
+    CHECK(refused(options(65)) == 431);
+    CHECK(refused(options(32) + "x: y\r\n" + options(32)) == 0);
+    CHECK(refused(options(32) + "x: y\r\n" + options(33)) == 431);
+    CHECK(refused("Connection: " + std::string(5000, ',') + "close\r\n") == 0);
+}
+
 TEST_CASE("an empty line before a request is told from a head") {
     CHECK(leading_empty_line("\r\nGET") == 2);
     CHECK(leading_empty_line("\r\n") == 2);

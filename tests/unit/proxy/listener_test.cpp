@@ -1,13 +1,18 @@
 #include "proxy/net/listener.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <barrier>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -92,6 +97,42 @@ TEST_CASE("each worker has a socket of its own on the same port") {
     }
 }
 
+// SO_REUSEPORT, which workers need among themselves, would let a second noren in as well: the kernel would
+// share the clients out between the two.
+TEST_CASE("a second set on the same address is refused, also when both begin at the same moment") {
+    const ListenerSet first(tcp("127.0.0.1"), 2);
+    for (const char* host : {"127.0.0.1", "0.0.0.0", ""}) {
+        INFO(host);
+        CHECK_THROWS_WITH(ListenerSet(tcp(host, first.port()), 2),
+                          Catch::Matchers::Contains("cannot listen on ") &&
+                              Catch::Matchers::Contains("Address already in use"));
+    }
+    int opened = 0;
+    for (int round = 0; round < 200; ++round) {
+        std::uint16_t port = 0;
+        {
+            const ListenerSet somewhere(tcp("127.0.0.1"), 1);
+            port = somewhere.port();
+        }
+        std::barrier together(2);
+        std::array<std::unique_ptr<ListenerSet>, 2> sets;
+        const auto open = [&](std::size_t which) {
+            together.arrive_and_wait();
+            try {
+                sets[which] = std::make_unique<ListenerSet>(tcp("127.0.0.1", port), 4);
+            } catch (const boost::system::system_error&) {  // the other was first
+            }
+            together.arrive_and_wait();  // none is closed before both have tried
+        };
+        std::thread other(open, 1);
+        open(0);
+        other.join();
+        REQUIRE_FALSE((sets[0] && sets[1]));
+        opened += sets[0] || sets[1];
+    }
+    CHECK(opened > 100);  // now and then somebody else may have taken the port
+}
+
 TEST_CASE("every interface means IPv4 clients too") {
     ListenerSet any(tcp(""), 1);
     CHECK(accepts(any, loopback(any.port())));
@@ -165,6 +206,60 @@ TEST_CASE("somebody with a full backlog is there, and is not waited for") {
     CHECK(is_socket_file(path));
     for (const int fd : backlog)
         ::close(fd);
+}
+
+TEST_CASE("of two that start at once on one path one gets it, and keeps it") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    for (int round = 0; round < 200; ++round) {
+        if (round % 2 == 1) const UnixSocket crashed(path, false);
+        std::array<std::unique_ptr<ListenerSet>, 2> sets;
+        std::barrier start(2);
+        const auto try_to_start = [&](std::size_t i) {
+            start.arrive_and_wait();
+            try {
+                sets[i] = std::make_unique<ListenerSet>(unix_at(path), 1);
+            } catch (const boost::system::system_error& refused) {
+                if (refused.code() != boost::system::errc::address_in_use) throw;
+            }
+        };
+        std::thread other(try_to_start, 1);
+        try_to_start(0);
+        other.join();
+        INFO("round " << round);
+        REQUIRE((sets[0] == nullptr) != (sets[1] == nullptr));
+        REQUIRE(accepts(*sets[sets[0] ? 0 : 1], asio::local::stream_protocol::endpoint(path.string())));
+    }
+    CHECK(fs::is_empty(path.parent_path()));
+}
+
+TEST_CASE("one that stops takes no file of one that starts at the same time") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    for (int round = 0; round < 200; ++round) {
+        auto first = std::make_unique<ListenerSet>(unix_at(path), 1);
+        std::unique_ptr<ListenerSet> second;
+        std::barrier start(2);
+        std::thread stopping([&] {
+            first->take(0).close();  // as when its worker has ended: nobody listens, the file is still there
+            start.arrive_and_wait();
+            first.reset();
+        });
+        start.arrive_and_wait();
+        second = std::make_unique<ListenerSet>(unix_at(path), 1);
+        stopping.join();
+        INFO("round " << round);
+        REQUIRE(accepts(*second, asio::local::stream_protocol::endpoint(path.string())));
+    }
+}
+
+TEST_CASE("a folder that somebody else keeps locked is no reason not to start") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    const Descriptor folder(::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    REQUIRE(::flock(folder.number(), LOCK_EX) == 0);
+    ListenerSet listeners(unix_at(path), 1);
+    CHECK(accepts(listeners, asio::local::stream_protocol::endpoint(path.string())));
 }
 
 TEST_CASE("what is no socket is never removed") {

@@ -1,5 +1,6 @@
 // The ops endpoint with clients that are slow, many, stuck, or waiting for a drain.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <functional>
@@ -258,6 +259,49 @@ TEST_CASE("stopping answers those who wait and ends the idle connections") {
     CHECK(body_of(waiting.heard()) == "the drain is not over\n");
     CHECK(idle.hears_out().empty());
     CHECK_THROWS(RawClient(ops.io, ops.port));
+}
+
+TEST_CASE("what is asked before the last answer came is answered in its turn") {
+    OpsRig ops;
+    std::string many;
+    for (int i = 0; i < 100; ++i)
+        many += k_get_metrics;
+    const std::string all = ops.say(many + "GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+    CHECK(all.starts_with("HTTP/1.1 200 "));
+    CHECK(ops.scrapes == 101);
+}
+
+// With one connection taken per turn, the last of them would wait for as many rounds of scrapes.
+TEST_CASE("probes that come together are taken in together, whatever scrapers do meanwhile") {
+    constexpr int k_scrapers = 12, k_probes = 16;
+    OpsRig ops;
+    struct Scraper {
+        explicit Scraper(OpsRig& rig) : client(rig.io, rig.port) { client.say(k_get_metrics); }
+        void ask_again() {
+            if (client.heard().size() == seen || !client.heard().ends_with("noren_up 1\n")) return;
+            seen = client.heard().size();
+            client.say(k_get_metrics);
+        }
+        RawClient client;
+        std::size_t seen = 0;
+    };
+    std::list<Scraper> scrapers;
+    for (int i = 0; i < k_scrapers; ++i)
+        scrapers.emplace_back(ops);
+    REQUIRE(run_until(ops.io, [&] { return ops.scrapes == k_scrapers; }));
+    std::list<RawClient> probes;
+    for (int i = 0; i < k_probes; ++i) {
+        probes.emplace_back(ops.io, ops.port);
+        probes.back().say("GET /-/healthy HTTP/1.1\r\nHost: t\r\n\r\n");
+    }
+    CHECK(run_until(ops.io, [&] {
+        for (Scraper& scraper : scrapers)
+            scraper.ask_again();
+        return std::all_of(probes.begin(), probes.end(), [](const RawClient& probe) {
+            return probe.heard().find("healthy\n") != std::string::npos;
+        });
+    }));
+    CHECK(ops.scrapes < k_scrapers * k_probes / 2);
 }
 
 }  // namespace noren::proxy

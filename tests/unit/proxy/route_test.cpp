@@ -47,6 +47,28 @@ TEST_CASE("every default pattern is gated, and gets the label and dialect of its
         {"/api/embed", Endpoint::embeddings, Dialect::ollama},
         {"/v2/models/llama/generate_stream", Endpoint::completions, Dialect::openai},
         {"/v2/models/llama/versions/3/infer", Endpoint::completions, Dialect::openai},
+        {"/v1/chat/completions/batch", Endpoint::chat_completions, Dialect::openai},
+        {"/v1/audio/translations", Endpoint::completions, Dialect::openai},
+        {"/v1/audio/speech", Endpoint::completions, Dialect::openai},
+        {"/audio/transcriptions", Endpoint::completions, Dialect::openai},
+        {"/v1/images/generations", Endpoint::completions, Dialect::openai},
+        {"/invocations", Endpoint::completions, Dialect::openai},
+        {"/inference/v1/generate", Endpoint::completions, Dialect::openai},
+        {"/vertex", Endpoint::completions, Dialect::openai},
+        {"/vertex_generate", Endpoint::completions, Dialect::openai},
+        {"/responses", Endpoint::responses, Dialect::openai},
+        {"/v2/chat", Endpoint::chat_completions, Dialect::openai},
+        {"/v2/embed", Endpoint::embeddings, Dialect::openai},
+        {"/embedding", Endpoint::embeddings, Dialect::openai},
+        {"/embed_all", Endpoint::embeddings, Dialect::openai},
+        {"/embed_sparse", Endpoint::embeddings, Dialect::openai},
+        {"/encode", Endpoint::embeddings, Dialect::openai},
+        {"/v1/reranking", Endpoint::rerank, Dialect::openai},
+        {"/reranking", Endpoint::rerank, Dialect::openai},
+        {"/v1/classify", Endpoint::rerank, Dialect::openai},
+        {"/generative_scoring", Endpoint::rerank, Dialect::openai},
+        {"/similarity", Endpoint::rerank, Dialect::openai},
+        {"/predict", Endpoint::rerank, Dialect::openai},
     };
     const RouteTable table(k_default_paths);
     for (const Sample& sample : samples) {
@@ -69,16 +91,29 @@ TEST_CASE("what does not generate passes ungated") {
     const RouteTable table(k_default_paths);
     for (const std::string_view target :
          {"/metrics", "/health", "/v1/models", "/tokenize", "/v1", "/v1/chat", "/v1/chat/completions/x",
-          "/x/v1/chat/completions", "/v1/messages/count_tokens", "/v2/models/llama", "/v2/models/llama/load",
-          "/v2/models/a/b/generate", "/v2/models//generate", "/health?x=/v1/chat/completions",
-          "/v1/models/v1/completions"}) {
+          "/x/v1/chat/completions", "/v1/messages/count_tokens", "/v1/responses/input_tokens",
+          "/v1/chat/completions/render", "/v1/responses/r_1/cancel", "/detokenize", "/v2/models/llama",
+          "/v2/models/llama/load", "/v2/models/a/b/generate", "/v2/models//generate",
+          "/health?x=/v1/chat/completions", "/v1/models/v1/completions"}) {
         INFO(target);
         const Route route = table.find("POST", target);
         CHECK_FALSE(route.gated);
         CHECK(route.endpoint == Endpoint::passthrough);
     }
-    for (const std::string_view method : {"GET", "HEAD", "OPTIONS", "DELETE", "PUT"})
+    for (const std::string_view method : {"GET", "HEAD", "OPTIONS", "DELETE", "get"})
         CHECK_FALSE(table.find(method, "/v1/chat/completions").gated);
+}
+
+// SGLang serves PUT /generate as it serves POST.
+TEST_CASE("a gated path is gated whatever the method, reading and deleting aside") {
+    const RouteTable table(k_default_paths);
+    for (const std::string_view method : {"POST", "post", "PUT", "Put", "PATCH", "QUERY", "MKCOL", "X"}) {
+        INFO(method);
+        const Route route = table.find(method, "/generate");
+        CHECK(route.gated);
+        CHECK(route.endpoint == Endpoint::completions);
+        CHECK_FALSE(table.find(method, "/health").gated);
+    }
 }
 
 TEST_CASE("no way of writing a gated path leads around the gate") {

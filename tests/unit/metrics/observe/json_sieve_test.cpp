@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -12,10 +13,11 @@ using namespace std::string_view_literals;
 
 namespace {
 
-/// Keeps a (a leaf), o.x, and the x of every element of list.
+/// Keeps a (a leaf), o.x, the x of every element of list, and of how many elements many has.
 const JsonSchema& schema() {
     static const JsonSchema element{{{"x", nullptr}}};
-    static const JsonSchema top{{{"a", nullptr}, {"o", &element}, {"list", &element}}};
+    static const JsonSchema top{
+        {{"a", nullptr}, {"o", &element}, {"list", &element}, {"many", nullptr, true}}};
     return top;
 }
 
@@ -50,6 +52,22 @@ std::string sieve_of(std::string_view text) {
     return whole;
 }
 
+/// How many elements the member "many" has, and whether one is a number; -1: it is not kept.
+std::pair<std::int64_t, bool> counted(std::string_view text) {
+    const auto in_two = [&](std::size_t cut) {
+        JsonSieve sieve(schema());
+        sieve.feed(text.substr(0, cut));
+        sieve.feed(text.substr(cut));
+        REQUIRE(sieve.finish());
+        const auto elements = sieve.root()["many"].elements();
+        return elements ? std::pair(elements->count, elements->has_number)
+                        : std::pair(std::int64_t{-1}, false);
+    };
+    for (std::size_t cut = 0; cut < text.size(); ++cut)
+        REQUIRE(in_two(cut) == in_two(text.size()));
+    return in_two(text.size());
+}
+
 bool is_valid(std::string_view text) {
     return sieve_of(text) != "invalid";
 }
@@ -76,10 +94,23 @@ TEST_CASE("sieve: of a leaf that is a container, whether it is empty") {
     CHECK(sieve_of(R"({"a":{"k":null}})") == "{{...}}");
 }
 
-TEST_CASE("sieve: of a document that is an array, the first element stands for all") {
-    CHECK(sieve_of(R"([{"a":1},{"a":2}])") == "[{1}]");
+TEST_CASE("sieve: a counted array leaves its length behind, and what is none nothing") {
+    using Count = std::pair<std::int64_t, bool>;
+    CHECK(counted(R"({"many":[]})") == Count{0, false});
+    CHECK(counted(R"({"many":["a","b,]",{"a":[1,2]},[3,4],null,true]})") == Count{6, false});
+    CHECK(counted(R"({"many":["a",1]})") == Count{2, true});
+    CHECK(counted(R"({"many":[-0.5e3]})") == Count{1, true});
+    CHECK(counted(R"({"many":"a,b"})") == Count{-1, false});
+    CHECK(counted(R"({"many":{"many":[1,2]}})") == Count{-1, false});
+    CHECK(counted(R"({"o":{"many":[1]},"list":[{"many":["a"]}]})") == Count{-1, false});
+    CHECK(sieve_of(R"({"many":["a",{"x":1}],"a":2,"list":[{"x":3}]})") == "{[...] 2 [{3}]}");
+}
+
+TEST_CASE("sieve: of a document that is an array, each element is kept") {
+    CHECK(sieve_of(R"([{"a":1},{"a":2}])") == "[{1} {2}]");
     CHECK(sieve_of(R"([])") == "[]");
-    CHECK(sieve_of(R"([3,{"a":2}])") == "[3]");
+    CHECK(sieve_of(R"([3,{"a":2}])") == "[3 {2}]");
+    CHECK(sieve_of(R"([[0.5,{"a":1}],[],{"a":2}])") == "[[...] [] {2}]");  // of a vector nothing
 }
 
 TEST_CASE("sieve: documents may be any value") {

@@ -61,6 +61,44 @@ TEST_CASE("request: how many tokens at most, in the words of each API") {
     CHECK_FALSE(facts_of(R"({"max_tokens":99999999999999999999})").max_tokens);
 }
 
+TEST_CASE("request: how many sequences, in the words of each API") {
+    const auto choices = [](std::string_view body) {
+        for (std::size_t cut = 0; cut <= body.size(); ++cut)
+            REQUIRE(facts_of(body, "application/json", cut + 1).choices == facts_of(body).choices);
+        return facts_of(body).choices;
+    };
+    CHECK(choices(R"({"prompt":["a","b","c","d"]})") == 4);
+    CHECK(choices(R"({"n":3,"prompt":["a","b"]})") == 6);
+    CHECK(choices(R"({"prompt":[[1,2,3],[4]],"n":2})") == 4);
+    CHECK(choices(R"({"prompt":[1,2,3,4]})") == 1);
+    CHECK(choices(R"({"prompt":["é",[1],{"prompt_string":"x","n":[1,2]}, "a,b]"]})") == 4);
+    CHECK(choices(R"({"prompt":["a",12,"b"]})") == 1);  // llama.cpp: one prompt of text and ids
+    CHECK(choices(R"({"prompt":["a"]})") == 1);
+    CHECK(choices(R"({"prompt":[]})") == 1);
+    CHECK(choices(R"({"prompt_embeds":["QUJD","REVG"]})") == 2);
+    CHECK(choices(R"({"text":["a","b"],"sampling_params":{"n":2}})") == 4);
+    CHECK(choices(R"({"text":["a","b"],"sampling_params":[{"n":2},{"n":2}]})") == 4);
+    CHECK(choices(R"({"input_ids":[[1],[2],[3]]})") == 3);
+    CHECK(choices(R"({"input_ids":[1,2,3]})") == 1);
+    CHECK(choices(R"({"token_ids":[1,2],"sampling_params":{"n":4}})") == 4);
+    CHECK(choices(R"({"inputs":"a","parameters":{"best_of":3}})") == 3);
+    CHECK(choices(R"({"best_of":3,"n":2})") == 3);
+    CHECK(choices(R"({"n_cmpl":2})") == 2);
+    CHECK(choices(R"({"n":0})") == 1);
+    CHECK(choices(R"({"n":99999999999})") == 1'000'000);
+    CHECK_FALSE(choices(R"({"prompt":"a","text":{"a":[1,2]}})"));
+    CHECK_FALSE(choices(R"({"messages":[{"text":["a","b"]}],"n":null})"));
+}
+
+TEST_CASE("request: of a list of prompts only its length is kept") {
+    std::string body = R"({"prompt":[[0)";
+    for (int i = 0; i < 200'000; ++i)
+        body += "," + std::to_string(i);
+    const RequestFacts facts = facts_of(body + R"(],"x"],"stream":true,"model":"m"})");
+    CHECK(facts.choices == 2);
+    CHECK(says(facts, "m", true));
+}
+
 TEST_CASE("request: a big prompt before the model, and none of it is kept") {
     std::string body = R"({"messages":[{"role":"user","content":")";
     for (int i = 0; i < 100'000; ++i)

@@ -70,6 +70,17 @@ TEST_CASE("answer: data over several lines is one document") {
     CHECK(observed(k_soup + blanks).token_events == 2);
 }
 
+TEST_CASE("answer: of a list of embeddings or scores nothing is kept, and nothing is amiss") {
+    const std::string vector = "[0.5" + times(9000, ",0.25") + "]";
+    const Observation embeddings = observed("[" + vector + "," + vector + "]", k_json);
+    CHECK(embeddings.complete);
+    CHECK(embeddings.unparsed_events == 0);
+    CHECK_FALSE(embeddings.output_tokens);
+    const Observation scores = observed("[{}" + times(9000, R"(,{"index":1,"score":0.5})") + "]", k_json);
+    CHECK(scores.complete);
+    CHECK(scores.unparsed_events == 0);
+}
+
 TEST_CASE("answer: what is [DONE], and what only looks like it") {
     for (const std::string_view done :
          {"data: [DONE]\n\n", "data:[DONE]\n\n", "data:  [DONE] \n\n", "data: [DONE]\r\n\r\n", "data: [DONE]",
