@@ -13,6 +13,7 @@
 #include "proxy/net/client_address.hpp"
 #include "proxy/ops/control_protocol.hpp"
 #include "proxy/ops/json_text.hpp"
+#include "proxy/problem.hpp"
 #include "proxy/version.hpp"
 
 namespace noren::proxy {
@@ -94,7 +95,9 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
     } catch (const std::exception& problem) {
         // Signals, the file and the ops endpoint still work, so this is no reason to keep an engine from its
         // clients.
-        log_.event(Level::warning, "no control socket", {{"because", problem.what()}});
+        std::string because = sentence_of(problem);
+        if (is_about_rights(problem)) because += "; set control.socket to a path you may write";
+        log_.event(Level::warning, "no control socket", {{"because", because}});
     }
 }
 
@@ -140,11 +143,11 @@ void App::handle_signals() {
         if (error) return;
         if (signal == SIGHUP) {
             reload_.now();
-        } else if (signal == SIGINT) {
-            // Somebody at a terminal: no router has to notice anything.
-            terminate_with(std::chrono::milliseconds(0));
-        } else {
-            terminate_with(settings_->config.drain.lame_duck);
+        } else if (end_signals_.on_signal(signal, std::chrono::steady_clock::now()) !=
+                   EndSignals::Wish::none) {
+            // SIGINT is somebody at a terminal: no router has to notice anything.
+            const std::chrono::milliseconds none(0);
+            terminate_with(signal == SIGINT ? none : settings_->config.drain.lame_duck);
         }
         handle_signals();
     });
@@ -249,11 +252,14 @@ Drain::Hooks App::drain_hooks() {
 }
 
 void App::apply(const config::Config& config) {
+    const std::string overridden = std::to_string(gate_.limits().max_concurrency);
     log_.set_level(level_of(config.log.level));
     telemetry_.set_models(config.metrics.models, config.metrics.max_models);
     gate_.set_limits(gate_limits(config));
     quota_.set_limits(connection_limits(config));
-    limit_overridden_ = false;
+    if (std::exchange(limit_overridden_, false))
+        reload_.note(Level::info, "the override " + overridden + " is gone, the limit is " +
+                                      std::to_string(config.admission.max_concurrency));
     tls_.set(config);
     put_in_force(config);
 }

@@ -22,6 +22,7 @@
 #include "proxy/admission/gate.hpp"
 #include "proxy/admission/retry_after.hpp"
 #include "proxy/drain.hpp"
+#include "proxy/end_signals.hpp"
 #include "proxy/engine_page/engine_view.hpp"
 #include "proxy/engine_page/page_board.hpp"
 #include "proxy/engine_page/page_fetcher.hpp"
@@ -106,6 +107,7 @@ class App {
     Reload reload_;
     asio::signal_set signals_;
     bool terminating_ = false;
+    EndSignals end_signals_;
     bool limit_overridden_ = false;  ///< by `noren ctl limit`, until the next reload
     const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };

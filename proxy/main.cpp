@@ -19,6 +19,7 @@
 #include "proxy/cli/observe_command.hpp"
 #include "proxy/descriptors.hpp"
 #include "proxy/host_check.hpp"
+#include "proxy/problem.hpp"
 #include "proxy/version.hpp"
 
 namespace {
@@ -73,7 +74,7 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
         app.run(true);
         return 0;
     } catch (const std::exception& problem) {
-        std::cerr << "noren: " << problem.what() << "\n";
+        std::cerr << "noren: " << proxy::sentence_of(problem) << "\n";
         return 1;
     }
 }

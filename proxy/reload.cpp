@@ -2,12 +2,37 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "metrics/access_log.hpp"
 #include "proxy/tls_files.hpp"
 
 namespace noren::proxy {
+namespace {
+
+/// An editor that puts a new file into the place of the old one needs less, and so does a second look.
+constexpr std::chrono::seconds k_gone{1};
+
+constexpr const char* k_empty_file = "the config file is empty: every key is at its default";
+
+/// Nothing but blanks, comments and document marks.
+bool says_nothing(std::string_view yaml) {
+    while (!yaml.empty()) {
+        std::string_view line = yaml.substr(0, yaml.find('\n'));
+        yaml.remove_prefix(std::min(yaml.size(), line.size() + 1));
+        line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t\r")));
+        line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+        if (!line.empty() && line.front() != '#' && line != "---" && line != "...")
+            return false;
+    }
+    return true;
+}
+
+}  // namespace
 
 Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sources sources,
                metrics::Telemetry& telemetry, Log& log, Apply apply)
@@ -28,6 +53,7 @@ void Reload::start() {
     warn_of(limit_loaded_);
     const auto file = sources_.file();
     if (!file) return;
+    if (says_nothing(file_text_)) log_.event(Level::warning, k_empty_file);
     config_file_ = watch(*file, file_text_);
     if (!config_file_->events && !only_polls())
         log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");
@@ -87,7 +113,24 @@ void Reload::watch_clock() {
     });
 }
 
+/// A file that is gone is a mistake like any other: told once, and the old config goes on.
+bool Reload::is_newly_gone() {
+    std::error_code unknown;
+    if (std::filesystem::exists(*sources_.file(), unknown) || unknown) {
+        gone_since_.reset();
+        gone_told_ = false;
+        return false;
+    }
+    const auto now = std::chrono::steady_clock::now();
+    if (!gone_since_) gone_since_ = now;
+    return now - *gone_since_ >= k_gone && !std::exchange(gone_told_, true);
+}
+
 void Reload::look() {
+    if (is_newly_gone()) {
+        now();
+        return;
+    }
     auto text = config_file_->file.changed_content();
     const bool is_new_limit = limit_file_ && limit_file_->file.changed_content();
     if (text) {
@@ -114,6 +157,8 @@ ReloadResult Reload::take(config::Resolved resolved) {
     result.ok = resolved.ok();
     for (const config::Mistake& mistake : resolved.mistakes)
         result.errors.push_back(mistake.to_string());
+    if (resolved.ok() && sources_.file() && says_nothing(resolved.file_text))
+        note(Level::warning, k_empty_file);
     if (resolved.ok()) {
         for (const config::Change& change : config::diff(running_, *resolved.config)) {
             result.changes.push_back(change.to_string());
@@ -129,6 +174,7 @@ ReloadResult Reload::take(config::Resolved resolved) {
 }
 
 void Reload::report(const ReloadResult& result) {
+    const std::string notes = std::exchange(notes_, {});
     last_ = result;
     last_at_ = metrics::rfc3339_now();
     telemetry_.config_reload(result.ok, std::chrono::system_clock::now());
@@ -139,12 +185,19 @@ void Reload::report(const ReloadResult& result) {
         log_.event(Level::error, last_.message);
         return;
     }
-    last_.message =
-        result.changes.empty() ? "the config is good; nothing changed" : "the config is taken over";
+    last_.message = !result.changes.empty() ? "the config is taken over"
+                    : notes.empty()         ? "the config is good; nothing changed"
+                                            : "the config is good";
+    last_.message += notes;
     telemetry_.config_restart_required(!result.restart_required.empty());
     for (const std::string& change : result.changes)
         log_.event(Level::info, "config changed", {{"change", change}});
     if (result.changes.empty()) log_.event(Level::info, last_.message);
+}
+
+void Reload::note(Level level, const std::string& text) {
+    log_.event(level, text);
+    notes_.append("; ").append(text);
 }
 
 void Reload::describe(Status& status) const {

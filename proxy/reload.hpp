@@ -48,6 +48,10 @@ class Reload {
     /// Reads everything again, changed or not.
     ReloadResult now();
 
+    /// For Apply and this class: what else there is to say about the reload that is going on, beside the keys
+    /// that changed. Goes into the log at once, and into its message.
+    void note(Level level, const std::string& text);
+
     /// Fills in the config part.
     void describe(Status& status) const;
 
@@ -68,6 +72,7 @@ class Reload {
     void watch_events(const std::shared_ptr<Watched>& watched);
     void warn_of(const config::LimitFile& file);
     void watch_clock();
+    bool is_newly_gone();
     void look();
     ReloadResult take(config::Resolved resolved);
     void report(const ReloadResult& result);
@@ -84,6 +89,9 @@ class Reload {
     asio::io_context& io_;
     config::ReloadSchedule schedule_;
     asio::steady_timer timer_;
+    std::optional<std::chrono::steady_clock::time_point> gone_since_;  ///< the config file
+    bool gone_told_ = false;
+    std::string notes_;  ///< of the reload that is going on
     ReloadResult last_;
     std::string last_at_;
 };

@@ -192,6 +192,28 @@ std::optional<std::size_t> piece_size(const std::string& split) {
     return error == std::errc() && used == end && size > 0 ? std::optional(size) : std::nullopt;
 }
 
+/// Empty if there is one. options: with the content type that the body was taken for.
+std::string why_no_first_token(const ObserveOptions& options, bool guessed, std::string_view body) {
+    const Observation seen = Trial(options, body).whole().seen;
+    if (seen.token_events > 0) return {};
+    if (seen.opaque)
+        return "its Content-Encoding is " + options.content_encoding + ", and noren does not look inside";
+    if (body.empty()) return "the body is empty";
+    if (!seen.streaming)
+        return "it is not streamed: its Content-Type" + std::string(guessed ? ", by its first bytes," : "") +
+               " is " + options.content_type + ", not text/event-stream or application/x-ndjson";
+    std::string why =
+        seen.error ? "it is an error, and no event of it has a token" : "no event of it has a token";
+    if (seen.unparsed_events > 0)
+        why += "; " + std::to_string(seen.unparsed_events) + " were no JSON object that noren understands";
+    return why;
+}
+
+/// As `curl -i` writes it.
+bool begins_with_head(std::string_view body) {
+    return body.starts_with("HTTP/") && body.substr(0, body.find('\n')).find(' ') != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string observe_report(const ObserveOptions& options, std::string_view body, std::size_t piece) {
@@ -212,10 +234,19 @@ int observe_command(const ObserveOptions& given, std::ostream& out, std::ostream
         err << "noren observe: cannot read " << given.file << "\n";
         return k_unusable;
     }
+    if (begins_with_head(*body)) {
+        err << "noren observe: " << given.file
+            << " begins with an HTTP head; give the body only (curl without -i), and what its head says with "
+               "--status, --content-type and --content-encoding\n";
+        return k_unusable;
+    }
     ObserveOptions options = given;
-    if (options.content_type.empty()) options.content_type = guess_type(*body);
+    const bool guessed = options.content_type.empty();
+    if (guessed) options.content_type = guess_type(*body);
     if (every_way && !agree(Trial(options, *body), body->size(), err)) return 1;
     out << observe_report(options, *body, *piece) << "\n";
+    if (const std::string why = why_no_first_token(options, guessed, *body); !why.empty())
+        err << "noren observe: no time to first token: " << why << "\n";
     return 0;
 }
 

@@ -46,7 +46,8 @@ std::optional<int> Dial::poll() {
     if (lookup_ && lookup_->done) {
         untried_ = std::move(lookup_->found);
         lookup_.reset();
-        if (untried_.empty()) return EHOSTUNREACH;
+        unresolved_ = untried_.empty();
+        if (unresolved_) return EHOSTUNREACH;
         try_next();
     }
     if (lookup_) return std::nullopt;

@@ -25,6 +25,9 @@ class Dial {
     /// Why it was, after poll() ended otherwise: which check of TLS did not pass; none = it was not TLS.
     net::TlsFailure tls_failure() const;
 
+    /// After poll() ended otherwise: whether it was because the host has no address.
+    bool is_unresolved() const { return unresolved_; }
+
     /// The connected socket, after poll() said 0.
     net::Socket take();
 
@@ -40,6 +43,7 @@ class Dial {
     const std::shared_ptr<const net::TlsContext> tls_;
     net::Waker waker_;
     std::shared_ptr<Lookup> lookup_;  ///< shared with the resolver's answer, which may come too late
+    bool unresolved_ = false;
     std::vector<net::Endpoint> untried_;
     std::optional<net::Socket> socket_;
 };

@@ -108,6 +108,7 @@ net::Task<Finding> HealthProbe::State::connect(std::optional<net::Socket>& socke
     }
     if (const auto failure = dial.tls_failure(); *outcome != 0 && failure.fault != net::TlsFault::none)
         co_return failed(std::string(failure.text));
+    if (dial.is_unresolved()) co_return failed("cannot resolve the host name " + engine.host);
     if (*outcome != 0) co_return failed("cannot connect: " + std::generic_category().message(*outcome));
     socket.emplace(dial.take());
     co_return Finding{true, false, {}};

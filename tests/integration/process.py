@@ -3,6 +3,7 @@
 addresses it listens on, and the hook that holds an engine until a drain is over. Ends with "N passed, N failed"."""
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -219,6 +220,57 @@ def check_and_start_agree(options):
               said.stderr.strip())
 
 
+def problems_in_words(options):
+    """What cannot be had at the start is told in one sentence, without places in the source."""
+    with tempfile.TemporaryDirectory(prefix="noren-test-") as folder, socket.create_server(("127.0.0.1", 0)) as taken:
+        file, port = os.path.join(folder, "noren.yaml"), taken.getsockname()[1]
+        for key, other in (("--listen", "--ops"), ("--ops", "--listen")):
+            said = noren(options, key, f"127.0.0.1:{port}", other, "127.0.0.1:0")
+            lines = said.stderr.splitlines()
+            check(f"{key} is taken: one sentence", said.returncode == 1 and lines[-1].startswith("noren: cannot listen on 127.0.0.1:") and
+                  lines[-1].endswith(": Address already in use"), said.stderr)
+        closed = os.path.join(folder, "closed")
+        os.mkdir(closed, 0o500)
+        os.chmod(folder, 0o755)
+        program = shutil.copy(os.path.join(options.bin, "noren"), folder)  # where an ordinary user may find it
+        ordinary = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        for name, path in (("a folder of others", os.path.join(closed, "control.sock")),
+                           ("a folder that cannot be made", os.path.join(closed, "noren", "control.sock"))):
+            with open(file, "w", encoding="utf-8") as config:
+                config.write(f"listen: 127.0.0.1:0\nops: {{listen: '127.0.0.1:0'}}\ncontrol: {{socket: {path}}}\n")
+            with subprocess.Popen([program, "--config", file], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  **ordinary) as process:
+                told, serves = "", False
+                for line in process.stderr:
+                    told = json.loads(line)["because"] if "no control socket" in line else told
+                    if '"msg":"serving"' in line:
+                        serves = True
+                        process.send_signal(signal.SIGINT)
+            check(f"the control socket in {name}: a start all the same, and what to set", serves and
+                  f"control socket {path}: " in told and told.endswith("; set control.socket to a path you may write") and
+                  "/usr/include" not in told, told)
+
+
+def two_signals_at_once(options):
+    """As timeout(1) sends them. A machine that stands still in between makes two of them, so one try of some is enough."""
+    engine = PacedEngine()
+    engine.start()
+    for _ in range(5):
+        with Stack(options.bin, engine_port=engine.port, config="drain: {lame_duck: 0}\nupstream: {health_interval: 0}\n") as stack:
+            with socket.create_connection(("127.0.0.1", stack.port), timeout=30) as client:
+                client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+                client.recv(1)
+                stack.noren.send_signal(signal.SIGTERM)
+                wait_for("the first to be seen", lambda one=stack: "draining, then ending" in one.noren_log())  # else they could be one
+                stack.noren.send_signal(signal.SIGTERM)
+                text = client.makefile("rb").read()
+            if text.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"):
+                check("two signals at once are one: the stream goes on to its end", stack.noren.wait(30) == 0)
+                break
+    else:
+        check("two signals at once are one: the stream goes on to its end", False)
+
+
 def check_and_start_agree_on_logs(options):
     with tempfile.TemporaryDirectory(prefix="noren-test-") as folder:
         file, pipe, plain = (os.path.join(folder, name) for name in ("noren.yaml", "pipe", "plain"))
@@ -356,7 +408,8 @@ def stopped_for_longer_than_its_limits(options):
 def main():
     options = Options(sys.argv[1])
     for part in (closed_descriptors, reader_gone, reader_stuck, ctl_forms, odd_config_path, check_and_start_agree,
-                 check_and_start_agree_on_logs, second_noren, interrupt_in_lame_duck, drain_wait, stopped_for_longer_than_its_limits):
+                 check_and_start_agree_on_logs, second_noren, interrupt_in_lame_duck, problems_in_words, two_signals_at_once,
+                 drain_wait, stopped_for_longer_than_its_limits):
         part(options)
     print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")
     return 0 if all(RESULTS) else 1

@@ -218,6 +218,39 @@ def models(stack, changes):
     check("... and need no restart", metrics["noren_config_restart_required"] == 0)
 
 
+def told(stack, changes):
+    """What a reload says beyond the keys that changed."""
+    rename(stack.config_file, changes.text(6))
+    wait_for("the limit", lambda: stack.metrics()["noren_concurrency_limit"] == 6)
+    stack.ctl("limit", "2")
+    said = stack.ctl("reload").stdout
+    gone = "the override 2 is gone, the limit is 6"
+    check("a reload that ends an override says so", f"the config is good; {gone}\n" == said, said)
+    wait_for("the log to say so", lambda: gone in stack.noren_log())
+    check("... and so does the log", True)
+    said = stack.ctl("reload").stdout
+    check("one that changes nothing says that", said == "the config is good; nothing changed\n", said)
+
+    text = changes.text(6)
+    os.unlink(stack.config_file)
+    wait_for("the missing file to be seen", lambda: stack.metrics()["noren_config_last_reload_successful"] == 0, 40)
+    check("a file that is deleted is a mistake, and the limit stays", stack.metrics()["noren_concurrency_limit"] == 6 and
+          stack.config_file in stack.ctl("status").stdout)
+    rename(stack.config_file, text)
+    wait_for("the file to be back", lambda: stack.metrics()["noren_config_last_reload_successful"] == 1, 40)
+    check("the same file put back is good again", stack.metrics()["noren_concurrency_limit"] == 6)
+
+    empty = "the config file is empty: every key is at its default"
+    for what, text in (("an empty file", ""), ("a file of comments", "# limit: 3\n\n---\n")):
+        before = stack.noren_log().count(empty)
+        rename(stack.config_file, changes.text(6))
+        wait_for("the limit", lambda: stack.metrics()["noren_concurrency_limit"] == 6)
+        rename(stack.config_file, text)
+        wait_for("the defaults", lambda: stack.metrics()["noren_concurrency_limit"] == 256)
+        wait_for("the warning", lambda n=before: stack.noren_log().count(empty) > n)
+        check(f"{what} is taken over with a warning", f'"level":"warning","msg":"{empty}"' in stack.noren_log())
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("bin")
@@ -255,6 +288,9 @@ def main():
         changes.many("polling only", options, options.poll_changes or options.changes,
                      [in_place, rename, editor, ConfigMap()], bound=6)
         broken_file(stack, changes, "polling only")
+
+    with Stack(options.bin) as stack:
+        told(stack, Changes(stack, ""))
     print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")
     return 0 if all(RESULTS) else 1
 

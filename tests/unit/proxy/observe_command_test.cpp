@@ -2,6 +2,7 @@
 
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -58,6 +59,42 @@ TEST_CASE("observe --split all cuts a body above 1 MiB at fewer places, and says
     options.content_encoding = "gzip";  // opaque, so that feeding it takes no time
     CHECK_THAT(observe(std::string(1048577, 'x'), options).err,
                Contains("cut in two at 262145 of 1048578 places"));
+}
+
+TEST_CASE("observe says that a capture has its head in it") {
+    for (const char* line : {"HTTP/1.1 200 OK\r\n", "HTTP/2 200 \r\n", "HTTP/1.0 200 OK\n"}) {
+        const Said said =
+            observe(line + std::string("content-type: text/event-stream\r\n\r\n") + k_two_tokens, {});
+        CHECK(said.exit_status == 2);
+        CHECK(said.out.empty());
+        CHECK_THAT(said.err, Contains("begins with an HTTP head; give the body only"));
+    }
+    CHECK(observe("HTTP/1.1\n", {}).exit_status == 0);
+    CHECK(observe("an HTTP/1.1 200 further on\n", {}).exit_status == 0);
+}
+
+TEST_CASE("observe says why there is no first token") {
+    const auto why = [](const std::string& body, ObserveOptions options = {}) {
+        const Said said = observe(body, std::move(options));
+        CHECK(said.exit_status == 0);
+        CHECK_THAT(said.out, Contains("\"first_token_event_offset\":null"));
+        return said.err;
+    };
+    const std::string start = "noren observe: no time to first token: ";
+    CHECK(why("") == start + "the body is empty\n");
+    CHECK(why("{\"choices\":[{\"text\":\"a\"}]}") ==
+          start +
+              "it is not streamed: its Content-Type, by its first bytes, is application/json, not "
+              "text/event-stream or application/x-ndjson\n");
+    ObserveOptions typed;
+    typed.content_type = "text/plain";
+    CHECK_THAT(why(k_two_tokens, typed), Contains("its Content-Type is text/plain, not"));
+    ObserveOptions packed;
+    packed.content_encoding = "gzip";
+    CHECK_THAT(why("\x1f\x8b", packed), Contains("its Content-Encoding is gzip"));
+    CHECK(why("data: {\"choices\":[]}\n\n") == start + "no event of it has a token\n");
+    CHECK_THAT(why("data: {\"error\":{\"message\":\"no\"}}\n\n"), Contains("it is an error, and no event"));
+    CHECK_THAT(why("data: soup\n\ndata: [1]\n\n"), Contains("has a token; 2 were no JSON object"));
 }
 
 TEST_CASE("observe refuses what is no way of splitting, and a file it cannot read") {
