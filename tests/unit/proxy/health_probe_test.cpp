@@ -160,12 +160,6 @@ TEST_CASE("an engine that refuses, hangs up or talks nonsense is down, with the 
         REQUIRE(probing.becomes(false));
         CHECK(probing.why() == "cannot connect: Connection refused");
     }
-    SECTION("has a name without an address") {
-        const std::string name(64, 'x');  // longer than a label may be, so that no server is asked
-        Probing probing(io, {name, 80, {}}, settings());
-        REQUIRE(probing.becomes(false));
-        CHECK(probing.why() == "cannot resolve the host name " + name);
-    }
     SECTION("hangs up") {
         engine->hangs_up = true;
         Probing probing(io, address, settings());
@@ -288,7 +282,7 @@ TEST_CASE("an engine on a Unix socket, or behind a name, is probed the same way"
     SECTION("name that nobody knows") {
         Probing probing(io, {"noren-test.invalid", 80, {}}, settings());
         REQUIRE(probing.becomes(false));
-        CHECK(probing.why().starts_with("cannot connect: "));
+        CHECK(probing.why() == "cannot resolve the host name noren-test.invalid");
     }
 }
 
