@@ -26,8 +26,7 @@ bool says_nothing(std::string_view yaml) {
         yaml.remove_prefix(std::min(yaml.size(), line.size() + 1));
         line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t\r")));
         line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-        if (!line.empty() && line.front() != '#' && line != "---" && line != "...")
-            return false;
+        if (!line.empty() && line.front() != '#' && line != "---" && line != "...") return false;
     }
     return true;
 }

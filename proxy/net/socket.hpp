@@ -78,8 +78,8 @@ class Socket {
     /// not reported at all.
     void try_anyway();
 
-    /// True if the peer has closed, or sent something nobody asked for, while the connection was idle. now: also
-    /// what the loop has not been told of yet.
+    /// True if the peer has closed, or sent something nobody asked for, while the connection was idle. now:
+    /// also what the loop has not been told of yet.
     bool disturbed(bool now);
 
     /// True if the peer has sent its last byte or reset, even behind bytes that nobody has read yet.
