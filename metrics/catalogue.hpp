@@ -36,8 +36,6 @@ Buckets tokens_per_second();
 Buckets token_count();
 }  // namespace buckets
 
-/// Number of bounds of buckets::itl(); a stream keeps its own bins of that shape.
-
 inline constexpr std::array<std::string_view, 7> k_endpoint_names = {
     "chat_completions", "completions", "responses", "messages", "embeddings", "rerank", "passthrough"};
 inline constexpr std::array<std::string_view, 7> k_outcome_names = {

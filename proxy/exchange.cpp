@@ -12,7 +12,6 @@
 #include "proxy/admission/retry_after.hpp"
 #include "proxy/http/forward.hpp"
 #include "proxy/http/upgrade.hpp"
-#include "proxy/load_report.hpp"
 #include "proxy/request_id.hpp"
 #include "proxy/upstream/dial.hpp"
 
@@ -36,8 +35,6 @@ bool is_the_engines(Reason reason) {
     return reason == Reason::upstream_reset || reason == Reason::upstream_timeout ||
            reason == Reason::upstream_protocol || reason == Reason::upstream_tls;
 }
-
-constexpr std::string_view k_too_slow = "the request body comes more slowly than downstream.min_upload_rate";
 
 }  // namespace
 
@@ -73,94 +70,6 @@ net::Task<bool> Exchange::run() {
     if (!failure) failure = co_await relay();
     if (failure && is_the_engines(failure->reason) && !tunnelling_) co_await deliver_rest();
     co_return finish(failure);
-}
-
-// --- the request, as far as it is held before anybody is asked for a place
-
-/// Takes the body as far as the hold goes, so that a slow upload holds no permit. A client that waits for
-/// "100 Continue" sends nothing before the engine has asked for it.
-net::Task<Verdict> Exchange::collect_body() {
-    const auto& limits = settings_->config.downstream;
-    if (limits.max_body != 0 && framing_.kind == http::BodyKind::length && framing_.length > limits.max_body)
-        co_return make_failure(Reason::body_too_large, "the request body is larger than downstream.max_body");
-    while (!expects_continue_) {
-        if (Verdict failure = hold_body()) co_return failure;
-        if (body_.done() || held_.size() >= limits.request_buffer) break;
-        if (down_.socket.peer_closed())
-            co_return make_failure(Reason::client_closed, "the client closed the connection");
-        pace_.took(bytes_.from_client, Clock::now());
-        Due due = next_due();
-        due = sooner(due, {deadline_after(client_heard_, settings_->config.timeouts.body_idle),
-                           Reason::body_timeout, "the request body stopped coming"});
-        due = sooner(due, {pace_.due(), Reason::body_timeout, k_too_slow});
-        if (Verdict failure = expired(due)) co_return failure;
-        co_await down_.wakeup.wait(due.at);
-    }
-    pace_.rest();
-    co_return std::nullopt;
-}
-
-/// What the client has sent of its body; empty: nothing for now.
-Verdict Exchange::receive(std::string_view& bytes) {
-    const bool fresh = down_.in.empty();
-    const Downstream::Received received = down_.receive(worker_.scratch());
-    if (received.status != IoStatus::ok)
-        return make_failure(Reason::client_closed, "the client closed the connection");
-    bytes = received.bytes;
-    if (fresh && !bytes.empty()) client_heard_ = Clock::now();
-    return std::nullopt;
-}
-
-/// Moves what has been received into the hold.
-Verdict Exchange::hold_body() {
-    const std::size_t room = settings_->config.downstream.request_buffer;
-    for (int reads = 0; !body_.done() && held_.size() < room; ++reads) {
-        if (reads == k_reads_per_turn) {
-            down_.wakeup.waker().post();
-            break;
-        }
-        std::size_t received = 0;
-        if (framing_.kind == http::BodyKind::length && down_.in.empty()) {
-            if (Verdict failure = receive_held(received)) return failure;
-        } else {
-            std::string_view bytes;
-            if (Verdict failure = receive(bytes)) return failure;
-            received = bytes.size();
-            std::size_t used = 0;
-            auto status = relay::RequestBody::Status::ok;
-            while (used < bytes.size() && !body_.done() && held_.size() < room &&
-                   status == relay::RequestBody::Status::ok) {
-                const auto step = body_.next(bytes.substr(used));
-                used += step.consumed;
-                held_.append(step.wire);
-                bytes_.from_client += step.payload.size();
-                asked_->feed(step.payload);
-                status = step.status;
-            }
-            down_.used(bytes, used);
-            if (Verdict failure = verdict_on(status)) return failure;
-        }
-        if (received == 0) break;
-    }
-    return std::nullopt;
-}
-
-/// Straight into the hold: what comes is the body, up to its length, and goes on as it is.
-Verdict Exchange::receive_held(std::size_t& received) {
-    const std::uint64_t left = framing_.length - bytes_.from_client;
-    const std::size_t room = settings_->config.downstream.request_buffer - held_.size();
-    const std::span<char> place = held_.room(static_cast<std::size_t>(std::min<std::uint64_t>(left, room)));
-    const net::IoResult read = down_.socket.read(place);
-    if (read.status == IoStatus::would_block) return std::nullopt;
-    if (read.status != IoStatus::ok)
-        return make_failure(Reason::client_closed, "the client closed the connection");
-    client_heard_ = Clock::now();
-    received = read.bytes;
-    held_.took(received);
-    const auto step = body_.next({place.data(), received});
-    bytes_.from_client += step.payload.size();
-    asked_->feed(step.payload);
-    return std::nullopt;
 }
 
 // --- a place in the engine
@@ -268,27 +177,6 @@ void Exchange::send_head() {
     up_->lend(http::upstream_head(head_, framing_, request_id_, upgrade_offer_), held_.bytes());
     bytes_.to_upstream = bytes_.from_client;
     tell_what_is_asked();
-}
-
-/// As far as the body has been seen: before the gate, so that those it refuses have a model too, and whenever
-/// more of it has gone on.
-void Exchange::tell_what_is_asked() {
-    if (!asked_) return;
-    const auto& facts = asked_->facts();
-    meter_.asked(facts.model.value_or(std::string()), facts.choices.value_or(1),
-                 facts.stream.value_or(false));
-    if (body_.done()) asked_.reset();
-}
-
-/// For an answer that has none of the engine's; empty: none is wanted.
-std::string Exchange::load_report_for(const http::ResponseHead& head) const {
-    const std::string& wanted = settings_->config.engine_metrics.orca;
-    if (wanted == "off" || has_load_report(head.fields)) return {};
-    const auto asked = load_format_asked(head_.fields);
-    if (!asked && wanted == "asked") return {};
-    const admission::Gate& gate = worker_.services().gate;
-    return load_report({gate.running(), gate.waiting(), gate.limits().max_concurrency},
-                       asked.value_or(LoadFormat::text));
 }
 
 // --- what can come between

@@ -51,6 +51,9 @@ class Exchange final : private relay::PayloadSink {
     /// Then it is the turn of the worker's other connections, however much more there is to read.
     static constexpr int k_reads_per_turn = 4;
 
+    static constexpr std::string_view k_too_slow =
+        "the request body comes more slowly than downstream.min_upload_rate";
+
     /// What happens if nothing else happens before `at`.
     struct Due {
         metrics::TimePoint at = net::k_never;

@@ -10,6 +10,7 @@
 #include "proxy/exchange.hpp"
 #include "proxy/http/forward.hpp"
 #include "proxy/http/upgrade.hpp"
+#include "proxy/load_report.hpp"
 
 namespace noren::proxy {
 
@@ -47,72 +48,6 @@ net::Task<Verdict> Exchange::relay() {
         if (Verdict failure = expired(due)) co_return failure;
         co_await down_.wakeup.wait(due.at);
     }
-}
-
-Verdict Exchange::verdict_on(relay::RequestBody::Status status) {
-    switch (status) {
-        case relay::RequestBody::Status::malformed:
-            return make_failure(Reason::bad_request, "the request body's chunks are malformed");
-        case relay::RequestBody::Status::too_large:
-            return make_failure(Reason::body_too_large,
-                                "the request body is larger than downstream.max_body");
-        case relay::RequestBody::Status::ok:
-            break;
-    }
-    return std::nullopt;
-}
-
-/// Client to engine, as far as the client has sent and the engine takes.
-Verdict Exchange::pump_upload() {
-    if (answer_whole_ || sent_ || !up_) return std::nullopt;
-    if (!up_->flush()) upload_stopped_ = true;  // it may have answered all the same: reading will tell
-    client_owes_body() ? pace_.took(bytes_.from_client, Clock::now()) : pace_.rest();
-    for (int reads = 0; !upload_stopped_ && up_->empty() && !body_.done(); ++reads) {
-        if (reads == k_reads_per_turn) {
-            down_.wakeup.waker().post();
-            break;
-        }
-        std::string_view bytes;
-        if (Verdict failure = receive(bytes)) return failure;
-        if (bytes.empty()) break;
-        if (Verdict failure = send_on(bytes)) return failure;
-    }
-    if (up_->written() != std::exchange(taken_seen_, up_->written())) engine_heard_ = Clock::now();
-    if (body_.done() && up_->empty() && !upload_stopped_) {
-        sent_ = true;
-        const TimePoint now = Clock::now();
-        engine_heard_ = now;
-        tell_what_is_asked();
-        meter_.sent(now);
-    }
-    return std::nullopt;
-}
-
-/// As much of the body as there is, in one write: many small chunks are put together first.
-Verdict Exchange::send_on(std::string_view bytes) {
-    std::string& together = worker_.together();
-    together.clear();
-    std::string_view wire;
-    std::size_t used = 0;
-    auto status = relay::RequestBody::Status::ok;
-    while (used < bytes.size() && !body_.done() && status == relay::RequestBody::Status::ok) {
-        const auto step = body_.next(bytes.substr(used));
-        used += step.consumed;
-        status = step.status;
-        bytes_.from_client += step.payload.size();
-        bytes_.to_upstream += step.payload.size();
-        asked_->feed(step.payload);
-        const bool alone = used == bytes.size() && together.empty();
-        if (!alone) together.append(step.wire);
-        wire = alone ? step.wire : std::string_view(together);
-    }
-    if (!wire.empty()) {
-        replayable_ = false;
-        held_.clear();
-        if (!up_->send(wire)) upload_stopped_ = true;
-    }
-    down_.used(bytes, used);
-    return verdict_on(status);
 }
 
 /// Engine to client, as far as the engine has sent and the client's buffer has room.
@@ -214,6 +149,17 @@ Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
     bytes_.to_client += answer_head_.size();
     down_.out.send(http::switching_head(head, protocol, request_id_), std::exchange(answer_head_, {}));
     return std::nullopt;
+}
+
+/// For an answer that has none of the engine's; empty: none is wanted.
+std::string Exchange::load_report_for(const http::ResponseHead& head) const {
+    const std::string& wanted = settings_->config.engine_metrics.orca;
+    if (wanted == "off" || has_load_report(head.fields)) return {};
+    const auto asked = load_format_asked(head_.fields);
+    if (!asked && wanted == "asked") return {};
+    const admission::Gate& gate = worker_.services().gate;
+    return load_report({gate.running(), gate.waiting(), gate.limits().max_concurrency},
+                       asked.value_or(LoadFormat::text));
 }
 
 Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view rest, TimePoint at) {

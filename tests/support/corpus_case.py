@@ -33,7 +33,11 @@ class Case:
 
     @property
     def choices(self):
-        return (self.request_json or {}).get("n", 1)
+        """Sequences that were asked for: so many of each prompt. A list of numbers is one prompt, as tokens."""
+        asked = self.request_json or {}
+        prompts = asked.get("prompt")
+        several = len(prompts) if isinstance(prompts, list) and prompts and not isinstance(prompts[0], int) else 1
+        return several * (asked.get("n") or asked.get("sampling_params", {}).get("n") or 1)
 
     @property
     def unparsed_events(self):

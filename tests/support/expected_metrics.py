@@ -22,13 +22,13 @@ def series(name, **labels):
 
 
 class ModelLabels:
-    """The label of a model: its own, of printable ASCII, once it has been met in an answer that was not refused."""
+    """The label of a model: its own, once it has been met in an answer that was not refused."""
 
     def __init__(self):
         self.known = set()
 
     def of(self, case):
-        label = "".join(chr(byte) if 32 <= byte < 127 else "_" for byte in self._name(case).encode())
+        label = self._name(case)
         if not label:
             return "unknown"
         if case.status < 300:
