@@ -4,6 +4,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cases=$(cd "${1:-$here/cases}" && pwd)
+# shellcheck source=tests/conformance/release.sh
 . "$here/release.sh"
 build_noren
 exec python3 "$here/run_cases.py" "$noren" --cases "$cases"
