@@ -284,7 +284,9 @@ OpsHooks App::ops_hooks() {
         [this] { return drain_.phase() == Drain::Phase::no || drain_.phase() == Drain::Phase::drained; },
         [this] { return drain_.phase() != Drain::Phase::no; },
         [this] { return heartbeat_.complaint(); },
-        [this] { return engine_view_.look(settings_->config.engine_metrics, tls_.contexts().upstream); },
+        [this] {
+            return engine_view_.look(settings_->config.engine_metrics, tls_.contexts().upstream, metrics::Clock::now());
+        },
     };
 }
 

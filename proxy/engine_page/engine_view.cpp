@@ -30,11 +30,11 @@ PageTerms terms_of(const config::EngineMetrics& wanted, const std::shared_ptr<co
 }  // namespace
 
 std::function<bool()> EngineView::look(const config::EngineMetrics& wanted,
-                                       const std::shared_ptr<const net::TlsContext>& tls) {
+                                       const std::shared_ptr<const net::TlsContext>& tls, TimePoint now) {
     wanted_ = wanted;
     if (wanted_.figures == "off" && wanted_.merge == "off") return {};
-    update(Clock::now());
-    const auto share = board_.ask(own_request(engine_, wanted_.path), terms_of(wanted_, tls), Clock::now());
+    const auto share = board_.ask(own_request(engine_, wanted_.path), terms_of(wanted_, tls), now);
+    update(now);  // after asking: a look that another one takes the place of has ended by now, if it ever does
     if (!share.fetch) return {};
     running_ = share.fetch;
     return [fetch = share.fetch] { return fetch->outcome().has_value(); };

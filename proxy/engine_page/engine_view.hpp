@@ -28,7 +28,7 @@ class EngineView {
     /// Begins a look, if the config wants one. Ask the result until it is true: then there is nothing more to
     /// wait for. Empty: there is nothing to wait for at all.
     std::function<bool()> look(const config::EngineMetrics& wanted,
-                               const std::shared_ptr<const net::TlsContext>& tls);
+                               const std::shared_ptr<const net::TlsContext>& tls, TimePoint now);
 
     /// Takes in what has come, and lets go of what is too old.
     void update(TimePoint now);

@@ -92,9 +92,9 @@ class Log::Stream {
         over_ = over.get_future();
         std::thread([pool = std::move(pool_), logger = std::move(logger_), sink = sink_,
                      over = std::move(over)]() mutable {
-            logger.reset();
             pool.reset();
             sink->flush();  // lines that waited for more
+            logger.reset();
             over.set_value();
         }).detach();
     }

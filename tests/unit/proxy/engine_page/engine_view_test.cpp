@@ -35,7 +35,7 @@ struct Rig {
     }
     /// A look that ends so; when it began.
     TimePoint look(const Outcome& outcome) {
-        const auto is_over = view.look(wanted, nullptr);
+        const auto is_over = view.look(wanted, nullptr, metrics::Clock::now());
         REQUIRE(is_over);
         CHECK_FALSE(is_over());
         fetches.back()->end(outcome);
@@ -58,7 +58,7 @@ const std::string k_tgi = "tgi_queue_size 5\n";
 TEST_CASE("while nothing is wanted the engine is not looked at") {
     Rig rig;
     rig.wanted.figures = "off";
-    CHECK_FALSE(rig.view.look(rig.wanted, nullptr));
+    CHECK_FALSE(rig.view.look(rig.wanted, nullptr, metrics::Clock::now()));
     CHECK(rig.fetches.empty());
     CHECK_FALSE(rig.view.is_up());
     CHECK_FALSE(rig.view.age(metrics::Clock::now()));
@@ -99,6 +99,17 @@ TEST_CASE("a look that brings nothing to read leaves what is known") {
     }
 }
 
+TEST_CASE("a look that ends just as another one takes its place is not lost") {
+    Rig rig;
+    rig.wanted.timeout = 10ms;
+    const TimePoint at = metrics::Clock::now();
+    REQUIRE(rig.view.look(rig.wanted, nullptr, at));
+    rig.board.set_fetcher([&rig](const std::shared_ptr<PageFetch>&) { rig.fetches[0]->end(page(k_tgi)); });
+    REQUIRE(rig.view.look(rig.wanted, nullptr, at + 5s));
+    CHECK(rig.queued() == 5);
+    CHECK(rig.view.age(at + 5s) == 5);
+}
+
 TEST_CASE("another engine takes the place of the first, an unknown one too") {
     Rig rig;
     rig.look(page(k_tgi));
@@ -130,7 +141,7 @@ TEST_CASE("the page stands behind noren's while it is wanted and young") {
     CHECK(merged(3).empty());
     rig.look(page(k_tgi));
     rig.wanted.merge = "off";
-    CHECK_FALSE(rig.view.look(rig.wanted, nullptr));
+    CHECK_FALSE(rig.view.look(rig.wanted, nullptr, metrics::Clock::now()));
     CHECK(merged(3).empty());
 }
 
