@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <latch>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -371,27 +372,40 @@ TEST_CASE("without descriptors several acceptors let go of all who come, whoever
     ListenerSet listeners({"127.0.0.1", 0, {}}, k_acceptors);
     const Endpoint endpoint(
         boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), listeners.port()));
-    std::vector<Socket> clients;
-    for (int i = 0; i < k_clients; ++i)
-        clients.emplace_back(here, endpoint, wakeup.waker());
     ReserveDescriptor reserve;
     std::atomic<int> accepted{0}, shed{0};
     std::vector<std::unique_ptr<Loop>> loops;
     std::vector<std::unique_ptr<Acceptor>> acceptors;
+    std::vector<std::thread> threads;
     for (std::size_t i = 0; i < k_acceptors; ++i) {
         loops.push_back(std::make_unique<Loop>());
         acceptors.push_back(std::make_unique<Acceptor>(
             *loops.back(), listeners.take(i), reserve,
             Acceptor::Events{[&](const Descriptor&) { ++accepted; }, [&](std::string_view) { ++shed; }}));
+        threads.emplace_back([&loop = *loops.back()] { loop.run(); });
     }
+    // One is served while there still is a descriptor: UBSan needs some when it sees a type for the first
+    // time.
+    std::vector<Socket> clients;
+    clients.emplace_back(here, endpoint, wakeup.waker());
+    REQUIRE(runs_until(here, [&] { return accepted == 1 && clients[0].connect_result(); }));
+
+    // The others come while nobody accepts, so that all of them are waiting when the last descriptor goes.
+    std::latch held(k_acceptors + 1), go_on(1);
+    for (const auto& loop : loops)
+        loop->post([&] {
+            held.arrive_and_wait();
+            go_on.wait();
+        });
+    held.arrive_and_wait();
+    for (int i = 0; i < k_clients; ++i)
+        clients.emplace_back(here, endpoint, wakeup.waker());
     rlimit before{};
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
     const rlimit none{next_descriptor(), before.rlim_max};
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
-    std::vector<std::thread> threads;
-    for (const auto& loop : loops)
-        threads.emplace_back([&loop] { loop->run(); });
-    const bool all_shed = runs_until(here, [&] { return shed + accepted == k_clients; });
+    go_on.count_down();
+    const bool all_shed = runs_until(here, [&] { return shed + accepted == k_clients + 1; });
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
     CHECK(all_shed);
     CHECK(shed == k_clients);
