@@ -47,6 +47,15 @@ void send_at_once(int descriptor) {
     ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+ssize_t send_both(int descriptor, std::string_view first, std::string_view second) {
+    std::array<iovec, 2> parts{iovec{const_cast<char*>(first.data()), first.size()},
+                               iovec{const_cast<char*>(second.data()), second.size()}};
+    msghdr message{};
+    message.msg_iov = parts.data();
+    message.msg_iovlen = parts.size();
+    return ::sendmsg(descriptor, &message, MSG_NOSIGNAL);
+}
+
 int error_of(int descriptor) {
     int error = 0;
     socklen_t size = sizeof error;
@@ -155,12 +164,8 @@ IoResult Socket::read(std::span<char> into) {
 IoResult Socket::write(std::string_view first, std::string_view second) {
     if (state_->tls) return in_plain_words(state_->tls->write(first, second));
     if (!state_->readiness.writable) return {0, IoStatus::would_block, 0};
-    std::array<iovec, 2> parts{iovec{const_cast<char*>(first.data()), first.size()},
-                               iovec{const_cast<char*>(second.data()), second.size()}};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = second.empty() ? 1 : 2;
-    const ssize_t n = ::sendmsg(state_->number(), &message, MSG_NOSIGNAL);
+    const ssize_t n = second.empty() ? ::send(state_->number(), first.data(), first.size(), MSG_NOSIGNAL)
+                                     : send_both(state_->number(), first, second);
     const auto bytes = n >= 0 ? static_cast<std::size_t>(n) : 0;
     const IoResult result = n >= 0 ? IoResult{bytes, IoStatus::ok, 0} : failed(errno);
     if (result.status != IoStatus::broken && bytes < first.size() + second.size())

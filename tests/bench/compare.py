@@ -15,7 +15,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from chart import draw  # noqa: E402
-from measure import CONTESTANTS, DROP_TRAILERS, Bench, Costs, Scraper, get, paced, pss_kib, report_of  # noqa: E402
+from measure import (CONTESTANTS, DROP_TRAILERS, RELAY_OF_TWO, Bench, Costs, Scraper, get, paced, pss_kib,  # noqa: E402
+                     report_of)
 
 PROMPT_BYTES = 256 * 1024
 STREAM_WARM_UP = ["-c", "16", "-n", "64", *paced(100, 0)]
@@ -216,7 +217,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--short", action="store_true", help="one round")
     parser.add_argument("--scenarios", type=listed(SCENARIOS), default=list(SCENARIOS))
-    parser.add_argument("--contestants", type=listed(CONTESTANTS), default=list(CONTESTANTS))
+    parser.add_argument("--contestants", type=listed((*CONTESTANTS, RELAY_OF_TWO)), default=list(CONTESTANTS))
     parser.add_argument("--json")
     parser.add_argument("--chart")
     options = parser.parse_args()

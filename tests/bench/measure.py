@@ -60,6 +60,8 @@ log: {{access: {dir}/access.jsonl}}
 # These drop trailers, and with them the hash of a streamed body: their bytes cannot be checked.
 DROP_TRAILERS = ("nginx",)
 CONTESTANTS = ("direct", "relay", "nginx", "haproxy", "noren")
+# Only if it is named: the relay, and a thread that sleeps.
+RELAY_OF_TWO = "relay-two-threads"
 
 
 def raise_descriptor_limit():
@@ -186,8 +188,9 @@ class Bench:
         text = {"nginx": NGINX, "haproxy": HAPROXY, "noren": NOREN}.get(name, "").format(**values)
         with open(file, "w", encoding="utf-8") as out:
             out.write(text + config)
-        if name == "relay":
-            return [self.program("noren-bench-relay"), str(values["port"]), str(values["engine"])]
+        if name in ("relay", RELAY_OF_TWO):
+            return [self.program("noren-bench-relay"), str(values["port"]), str(values["engine"]),
+                    *(["--second-thread"] if name == RELAY_OF_TWO else [])]
         if name == "nginx":
             return ["nginx", "-e", values["dir"] + "/error.log", "-p", values["dir"], "-c", file]
         if name == "haproxy":

@@ -1,6 +1,7 @@
-// noren-bench-relay LISTEN_PORT UPSTREAM_PORT: the least a relay in user space can do, as the floor for the
-// others. One thread; what one socket of a pair has is read and written to the other: epoll_wait, read,
-// write. No HTTP, nothing is looked at.
+// noren-bench-relay LISTEN_PORT UPSTREAM_PORT [--second-thread]: the least a relay in user space can do, as
+// the floor for the others. One thread; what one socket of a pair has is read and written to the other:
+// epoll_wait, read, write. No HTTP, nothing is looked at.
+//   --second-thread: beside it a thread that sleeps for ever: what that alone does to the delays.
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -195,10 +197,12 @@ class Relay {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 3) {
-        std::fprintf(stderr, "usage: noren-bench-relay LISTEN_PORT UPSTREAM_PORT\n");
+    const bool second_thread = argc == 4 && std::string_view(argv[3]) == "--second-thread";
+    if (argc != 3 && !second_thread) {
+        std::fprintf(stderr, "usage: noren-bench-relay LISTEN_PORT UPSTREAM_PORT [--second-thread]\n");
         return 2;
     }
+    if (second_thread) std::thread([] { ::pause(); }).detach();
     std::signal(SIGPIPE, SIG_IGN);
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
