@@ -7,6 +7,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "config/ascii.hpp"
+
 namespace noren::config {
 
 namespace {
@@ -20,15 +22,9 @@ ParsedEndpoint refuse(std::string_view expected) {
     return {std::nullopt, std::string(expected)};
 }
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-/// Names as DNS and container networks know them; `_` is not a host name of RFC 1123 but common in compose
-/// files.
+/// Names as DNS and container networks know them; RFC 1123 has no `_`, but compose files do.
 bool is_name_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '.' ||
-           c == '_';
+    return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
 }
 
 bool is_address(int family, std::string_view text) {
@@ -52,8 +48,7 @@ bool is_host_name(std::string_view text) {
     if (text.empty() || text.size() > k_longest_host) return false;
     if (!std::all_of(text.begin(), text.end(), is_name_char)) return false;
     if (text.front() == '.' || text.front() == '-' || text.find("..") != std::string_view::npos) return false;
-    // A name whose last label is a number can only be meant as an IPv4 address (`10.0.0.300` is a typing
-    // slip).
+    // A name whose last label is a number can only be meant as an IPv4 address: `10.0.0.300` is a slip.
     const std::string_view last = text.substr(text.rfind('.') + 1);
     if (!last.empty() && std::all_of(last.begin(), last.end(), is_digit)) return is_address(AF_INET, text);
     return true;
@@ -167,9 +162,7 @@ bool is_host(std::string_view text) {
 
 bool is_socket_path(std::string_view text) {
     return text.starts_with('/') && text.size() < sizeof(sockaddr_un::sun_path) &&
-           std::none_of(
-               text.begin(), text.end(),
-               [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+           std::none_of(text.begin(), text.end(), is_control);
 }
 
 std::string mask_userinfo(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "config/ascii.hpp"
 #include "config/assembly.hpp"
 #include "config/keys.hpp"
 #include "config/nearest.hpp"
@@ -46,8 +47,7 @@ bool is_service_link(std::string_view name, std::string_view value) {
     if (name.ends_with("_SERVICE_HOST") || name.find("_SERVICE_PORT") != std::string_view::npos) return true;
     if (name.ends_with("_PORT")) return value.find("://") != std::string_view::npos;
     const std::size_t port = name.find("_PORT_");
-    return port != std::string_view::npos && port + 6 < name.size() && name[port + 6] >= '0' &&
-           name[port + 6] <= '9';
+    return port != std::string_view::npos && port + 6 < name.size() && is_digit(name[port + 6]);
 }
 
 std::string unknown_variable(std::string_view name) {

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "config/address.hpp"
+#include "config/ascii.hpp"
 #include "config/units.hpp"
 
 namespace noren::config {
@@ -20,10 +21,6 @@ constexpr std::size_t k_longest_model_name = 256;
 std::nullopt_t refuse(Refusals& refusals, const Value& value, std::string found, std::string expected) {
     refusals.push_back({value.line, std::move(found), std::move(expected)});
     return std::nullopt;
-}
-
-bool is_control(char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
 /// VCHAR of RFC 5234, without `#`: a fragment is never sent.
