@@ -1,6 +1,7 @@
 #pragma once
-// Every knob of noren, with its default and unit. Plain data: the rule for each key's value is keys.cpp,
-// reading YAML is load.hpp, the environment and the command line are overrides.hpp, what changed is diff.hpp.
+// Every knob of noren, with its default and unit. Plain data: the rule for each key's value is in keys.cpp,
+// loading is load.hpp, what the environment and the command line may set is overrides.hpp, what a reload
+// changes is diff.hpp.
 // noren.example.yaml lists the same keys with the same defaults; a test holds the two together.
 // A new key: one member here, one line in keys.cpp, one line in noren.example.yaml.
 

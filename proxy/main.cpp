@@ -13,7 +13,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "config/overrides.hpp"
+#include "config/load.hpp"
 #include "proxy/app.hpp"
 #include "proxy/cli/ctl_command.hpp"
 #include "proxy/cli/observe_command.hpp"

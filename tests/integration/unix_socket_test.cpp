@@ -12,7 +12,7 @@
 
 #include "tests/sim/engine.hpp"
 #include "tests/support/noren_under_test.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "config/overrides.hpp"
+#include "config/load.hpp"
 #include "proxy/app.hpp"
 
 namespace test {

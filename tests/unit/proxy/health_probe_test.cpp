@@ -13,7 +13,7 @@
 #include <boost/asio/write.hpp>
 #include <catch2/catch.hpp>
 
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy::upstream {
 namespace {

@@ -22,7 +22,7 @@
 
 #include "proxy/net/acceptor.hpp"
 #include "proxy/net/socket.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy::net {
 namespace {
