@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "metrics/access_log.hpp"
+#include "metrics/json_line.hpp"
 #include "metrics/exchange_state.hpp"
 #include "metrics/finish_reason.hpp"
 
@@ -153,6 +153,8 @@ void ExchangeMeter::State::record_bytes(const ByteCounts& bytes) {
     process.sent_bytes.add("upstream", static_cast<double>(bytes.to_upstream));
 }
 
+/// Everything an operator needs to say where a slow answer was slow, and nothing a client would not want
+/// written down: no bodies, no queries, no keys.
 std::string ExchangeMeter::State::log_line(const End& end) const {
     const Ending& ending = end.how;
     const Observation& seen = end.seen;

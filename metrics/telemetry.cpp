@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "metrics/access_log.hpp"
+#include "metrics/json_line.hpp"
 #include "metrics/exposition.hpp"
 #include "metrics/utf8.hpp"
 

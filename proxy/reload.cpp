@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "metrics/access_log.hpp"
+#include "metrics/json_line.hpp"
 #include "proxy/tls_files.hpp"
 
 namespace noren::proxy {
