@@ -65,7 +65,6 @@ inline std::string_view name_of(Phase p) {
 }
 
 using CounterFamily = Family<prometheus::Counter>;
-using GaugeFamily = Family<prometheus::Gauge>;
 using HistogramFamily = Family<Histogram>;
 
 /// The families with a series per model.

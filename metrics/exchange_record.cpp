@@ -84,7 +84,7 @@ void ExchangeMeter::State::record(const End& end) {
     record_tokens(end);
     record_causes(end);
     record_bytes(end.bytes);
-    telemetry.log_access(log_line(end), level_of(end.how) == "error");
+    telemetry.log_access(log_line(end));
 }
 
 /// Duration and stages are observed together, so that the stages of all requests add up to their durations.

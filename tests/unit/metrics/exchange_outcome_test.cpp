@@ -164,7 +164,7 @@ TEST_CASE("faults of the engine by kind") {
     CHECK(requests(s, "m", "502", c.name) == 1);
     CHECK(upstream_errors(s, c.label) == 1);
     CHECK(all_of(s, "noren_upstream_errors_total") == 1);
-    CHECK(rig.log_errors.at(0));
+    CHECK(rig.logged_error());
 }
 
 TEST_CASE("limits that are not the engine's fault are no upstream error") {
@@ -176,7 +176,7 @@ TEST_CASE("limits that are not the engine's fault are no upstream error") {
     const Scrape s = rig.scrape();
     CHECK(all_of(s, "noren_upstream_errors_total") == 0);
     CHECK(s("noren_failures_total{reason=\"" + std::string(reason) + "\"}") == 1);
-    CHECK_FALSE(rig.log_errors.at(0));
+    CHECK_FALSE(rig.logged_error());
 }
 
 /// Steps of an exchange, up to the one at which its client leaves.
@@ -302,7 +302,7 @@ TEST_CASE("an exchange that nobody ended is a fault of ours, and its gauges come
     CHECK(s(R"(noren_failures_total{reason="internal_error"})") == 1);
     CHECK(s("noren_inflight_requests") == 0);
     CHECK(s("noren_awaiting_first_token_requests") == 0);
-    CHECK(rig.log_errors.at(0));
+    CHECK(rig.logged_error());
 }
 
 TEST_CASE("an exchange ends once") {

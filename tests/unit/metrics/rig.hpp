@@ -31,10 +31,11 @@ struct Rig {
     Rig();
 
     Scrape scrape() const { return Scrape(telemetry); }
+    /// Whether the first line of the log has level error.
+    bool logged_error() const;
 
     Telemetry telemetry;
     std::vector<std::string> log;  ///< lines so far
-    std::vector<bool> log_errors;  ///< whether each was said to be an error
 };
 
 /// One exchange. The steps up to a request sent, at fixed times: head 0, ready 10, admitted 30, connected 35,
