@@ -16,6 +16,7 @@
 
 #include "metrics/catalogue.hpp"
 #include "metrics/clock.hpp"
+#include "metrics/process_collector.hpp"
 #include "metrics/sampled.hpp"
 
 namespace noren::metrics {
