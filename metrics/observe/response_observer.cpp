@@ -3,62 +3,18 @@
 #include <new>
 #include <utility>
 
-#include "metrics/observe/answer_schema.hpp"
 #include "metrics/observe/ascii.hpp"
 #include "metrics/observe/body_format.hpp"
+#include "metrics/observe/borrowed_sieve.hpp"
 #include "metrics/observe/done_marker.hpp"
 #include "metrics/observe/event_pattern.hpp"
 #include "metrics/observe/event_sink.hpp"
-#include "metrics/observe/json_sieve.hpp"
 #include "metrics/observe/ndjson_framer.hpp"
 #include "metrics/observe/sse_framer.hpp"
 #include "metrics/observe/token_rules.hpp"
 
 namespace noren::metrics {
 namespace {
-
-/// A parser for as long as a document needs one. Most events are recognised without, so the parsers of a
-/// thread's streams are few and warm, and a stream between two events holds none.
-class BorrowedSieve {
-  public:
-    BorrowedSieve() = default;
-    ~BorrowedSieve() { give_back(); }
-    BorrowedSieve(const BorrowedSieve&) = delete;
-    BorrowedSieve& operator=(const BorrowedSieve&) = delete;
-
-    /// Ready for a document if it was not borrowed before.
-    JsonSieve& operator*() {
-        if (!sieve_ && !spare().empty()) {
-            sieve_ = std::move(spare().back());
-            spare().pop_back();
-        }
-        if (!sieve_) sieve_ = std::make_unique<JsonSieve>(answer_schema());
-        return *sieve_;
-    }
-    JsonSieve* operator->() { return &**this; }
-    explicit operator bool() const { return sieve_ != nullptr; }
-
-    void give_back() noexcept {
-        if (!sieve_) return;
-        sieve_->reset();
-        if (spare().size() < k_spare) spare().push_back(std::move(sieve_));
-        sieve_.reset();
-    }
-
-  private:
-    static constexpr std::size_t k_spare = 8;
-
-    static std::vector<std::unique_ptr<JsonSieve>>& spare() {
-        thread_local std::vector<std::unique_ptr<JsonSieve>> sieves = [] {
-            std::vector<std::unique_ptr<JsonSieve>> none;
-            none.reserve(k_spare);
-            return none;
-        }();
-        return sieves;
-    }
-
-    std::unique_ptr<JsonSieve> sieve_;
-};
 
 void keep_last(std::optional<std::int64_t>& kept, const std::optional<std::int64_t>& newer) {
     if (newer) kept = newer;
