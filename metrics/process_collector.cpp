@@ -30,8 +30,7 @@ MetricFamily single(const char* name, const char* help, MetricType type, double 
     return family;
 }
 
-/// Fields of /proc/self/stat behind the command name, which may hold blanks; [0] is the state (field 3 of
-/// proc(5)).
+/// Fields of /proc/self/stat behind the command name, which may hold blanks; [0] is field 3 of proc(5).
 std::vector<std::string> stat_fields() {
     std::ifstream file("/proc/self/stat");
     const std::string text((std::istreambuf_iterator<char>(file)), {});

@@ -137,8 +137,7 @@ void ResponseObserver::State::read_data(std::string_view piece) {
     if (format == BodyFormat::sse) done_marker.feed(piece);
 }
 
-/// The event goes on where it had seemed to be whole, or its end is still to come: as if nothing had been
-/// recognised.
+/// The event goes on where it had seemed whole, or its end is still to come: it was not recognised after all.
 void ResponseObserver::State::read_recognised() {
     if (!recognised.empty()) read_data(std::exchange(recognised, {}));
 }
