@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proxy/http/head.hpp"
+#include "proxy/http/hex.hpp"
 
 namespace noren::proxy {
 namespace {
@@ -12,20 +13,14 @@ namespace {
 using Segments = std::vector<std::string>;
 using metrics::Endpoint;
 
-int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 /// One round of percent-decoding and lower case.
 std::string fold(std::string_view path) {
     std::string folded;
     for (std::size_t i = 0; i < path.size(); ++i) {
         char c = path[i];
-        if (c == '%' && i + 2 < path.size() && hex_digit(path[i + 1]) >= 0 && hex_digit(path[i + 2]) >= 0) {
-            c = static_cast<char>(hex_digit(path[i + 1]) * 16 + hex_digit(path[i + 2]));
+        if (c == '%' && i + 2 < path.size() && http::hex_digit(path[i + 1]) >= 0 &&
+            http::hex_digit(path[i + 2]) >= 0) {
+            c = static_cast<char>(http::hex_digit(path[i + 1]) * 16 + http::hex_digit(path[i + 2]));
             i += 2;
         }
         folded.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
@@ -60,8 +55,8 @@ Segments segments_of(std::string_view path) {
     return segments;
 }
 
-/// As a server reads it that splits first: an escaped slash stays inside its segment, which a `*` then
-/// matches.
+/// As a server reads it that splits first: an escaped slash stays inside its segment, so that a `*` matches
+/// it.
 Segments segments_split_first(std::string_view path) {
     Segments segments;
     for_each_segment(path, [&](std::string_view segment) { add_segment(segments, fold(segment)); });
