@@ -48,7 +48,8 @@ class App {
     App(const config::Resolved& loaded, config::Sources sources, const HeartbeatLimits& heartbeat = {});
     ~App();
 
-    void run(bool handle_signals);
+    /// with_signals: SIGTERM, SIGINT and SIGHUP are this App's.
+    void run(bool with_signals);
 
     /// Any thread: into the log, where a reader that is stuck delays nobody.
     void warn(std::string_view message);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -31,9 +31,7 @@ struct OpsLimits {
 /// One thread: the one that runs io.
 class OpsServer {
   public:
-    /// Binds at once; throws boost::system::system_error with the address in its text. The host is a literal
-    /// address; an empty one or "::" is every address of both families, of IPv4 alone where there is no IPv6.
-    /// Port 0: any free one.
+    /// Binds at once, as listen_for_ops() does.
     OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks,
               const OpsLimits& limits = {});
     ~OpsServer();

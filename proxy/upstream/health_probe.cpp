@@ -35,6 +35,11 @@ struct Finding {
     std::string why;    ///< not up
 };
 
+bool same_probing(const config::Upstream& a, const config::Upstream& b) {
+    return a.health_path == b.health_path && a.health_interval == b.health_interval &&
+           a.health_timeout == b.health_timeout;
+}
+
 Finding slow() {
     return {false, true, "no answer within upstream.health_timeout"};
 }
@@ -175,15 +180,6 @@ net::Task<> HealthProbe::State::keep_probing() {
         co_await pause(Clock::now() + pause_after(finding));
     }
 }
-
-namespace {
-
-bool same_probing(const config::Upstream& a, const config::Upstream& b) {
-    return a.health_path == b.health_path && a.health_interval == b.health_interval &&
-           a.health_timeout == b.health_timeout;
-}
-
-}  // namespace
 
 HealthProbe::HealthProbe(net::Loop& loop, Resolver& resolver, const config::Endpoint& engine,
                          const config::Upstream& settings, Tls tls, std::atomic<bool>& up, OnChange on_change)
