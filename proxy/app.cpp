@@ -232,22 +232,26 @@ void App::refusing(std::string_view reason, const RefusalEpisode::News& news) {
 
 Drain::Hooks App::drain_hooks() {
     return {
-        [this] { server_.stop(Stop::closing); },
-        [this] {
-            gate_.close();
-            server_.stop(Stop::refuse);
-            log_.event(Level::info, "refusing new work");
-        },
-        [this] {
-            gate_.open();
-            server_.stop(Stop::no);
-            log_.event(Level::info, "drain called off");
-        },
-        [this] { return telemetry_.process().inflight.Value() == 0; },
-        [this](bool in_time) {
-            log_.event(in_time ? Level::info : Level::warning, in_time ? "drained" : "drain.timeout is over");
-            if (terminating_) end();
-        },
+        .lame_duck = [this] { server_.stop(Stop::closing); },
+        .refuse =
+            [this] {
+                gate_.close();
+                server_.stop(Stop::refuse);
+                log_.event(Level::info, "refusing new work");
+            },
+        .resume =
+            [this] {
+                gate_.open();
+                server_.stop(Stop::no);
+                log_.event(Level::info, "drain called off");
+            },
+        .idle = [this] { return telemetry_.process().inflight.Value() == 0; },
+        .ended =
+            [this](bool in_time) {
+                log_.event(in_time ? Level::info : Level::warning,
+                           in_time ? "drained" : "drain.timeout is over");
+                if (terminating_) end();
+            },
     };
 }
 
@@ -272,19 +276,22 @@ void App::put_in_force(const config::Config& config) {
 
 OpsHooks App::ops_hooks() {
     return {
-        [this] { return metrics_page(); },
-        [this] { return to_json(status()); },
-        [this] { return config::render(settings_->config); },
-        [this] { return not_ready_because().empty(); },
-        [this] {
-            const auto because = not_ready_because();
-            return json::serialize(
-                json::object{{"ready", because.empty()}, {"because", json_texts(because)}});
-        },
-        [this] { return drain_.phase() == Drain::Phase::no || drain_.phase() == Drain::Phase::drained; },
-        [this] { return drain_.phase() != Drain::Phase::no; },
-        [this] { return heartbeat_.complaint(); },
-        [this] { return engine_view_.look(settings_->config.engine_metrics, tls_.contexts().upstream); },
+        .metrics = [this] { return metrics_page(); },
+        .status_json = [this] { return to_json(status()); },
+        .config_yaml = [this] { return config::render(settings_->config); },
+        .ready = [this] { return not_ready_because().empty(); },
+        .ready_json =
+            [this] {
+                const auto because = not_ready_because();
+                return json::serialize(
+                    json::object{{"ready", because.empty()}, {"because", json_texts(because)}});
+            },
+        .drained =
+            [this] { return drain_.phase() == Drain::Phase::no || drain_.phase() == Drain::Phase::drained; },
+        .draining = [this] { return drain_.phase() != Drain::Phase::no; },
+        .complaint = [this] { return heartbeat_.complaint(); },
+        .look_at_engine =
+            [this] { return engine_view_.look(settings_->config.engine_metrics, tls_.contexts().upstream); },
     };
 }
 
