@@ -62,25 +62,36 @@ class App {
     std::uint16_t ops_port() const { return ops_.port(); }
 
   private:
-    void sample_gauges();
-    std::string metrics_page();
     OpsHooks ops_hooks();
     Drain::Hooks drain_hooks();
     void apply(const config::Config& config);
+    void set_limits(const config::Config& config);
     void put_in_force(const config::Config& config);
     void handle_signals();
+    void terminate_with(std::chrono::milliseconds lame_duck);
     void end();
+    std::uint32_t most_connections() const;
+
+    // What happens to its parts (app_events.cpp).
     void engine_changed(bool up, std::string_view why);
     void page_fetched(const engine_page::Outcome& outcome);
     void worker_changed(std::size_t worker, bool stuck);
     void refusing(std::string_view reason, const RefusalEpisode::News& news);
-    std::uint32_t most_connections() const;
-    void terminate_with(std::chrono::milliseconds lame_duck);
+
+    // What it tells of itself (app_status.cpp).
+    void sample_gauges();
+    void sample_one(std::string name, std::string help, std::function<std::optional<double>()> read);
+    void sample_admission();
+    void sample_service();
+    void sample_certificates();
+    std::string metrics_page();
+    Status status();
+    std::vector<std::string> not_ready_because() const;
+
+    // What it can be told (app_control.cpp).
     std::string control(std::string_view words);
     std::string reload_for_control();
     std::string override_limit(std::uint32_t limit);
-    Status status();
-    std::vector<std::string> not_ready_because() const;
 
     asio::io_context io_{1};
     Log log_;
