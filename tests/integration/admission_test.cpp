@@ -23,10 +23,6 @@ sim::Options lone_streams() {
     return options;
 }
 
-std::string url_of(const sim::Engine& engine) {
-    return "http://127.0.0.1:" + std::to_string(engine.port());
-}
-
 const std::string k_chat =
     "{\"model\":\"m\",\"stream\":true,\"max_tokens\":4,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}";
 
@@ -41,7 +37,7 @@ const std::string k_endless = "x-sim-tokens: 100000\r\n";
 TEST_CASE("end to end: cap 1, queue 2, 50 arrivals: 1 runs, 2 wait, 47 are told to come back") {
     sim::Engine engine(lone_streams());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = 1;
         config.admission.max_queue = 2;
         config.workers = 2;
@@ -84,7 +80,7 @@ TEST_CASE("end to end: cap 1, queue 2, 50 arrivals: 1 runs, 2 wait, 47 are told 
 TEST_CASE("a waiting request runs when its turn comes, and what is not generating never waits") {
     sim::Engine engine(lone_streams());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) { config.admission.max_concurrency = 1; });
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.admission.max_concurrency = 1; });
     Peer first = Peer::connect(noren.port());
     first.send(chat(k_endless));
     REQUIRE(noren.reaches("noren_running_requests", 1));
@@ -100,7 +96,7 @@ TEST_CASE("a waiting request runs when its turn comes, and what is not generatin
 TEST_CASE("queue_timeout is told as such, and the place is free again") {
     sim::Engine engine(lone_streams());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = 1;
         config.admission.queue_timeout = 30ms;
         config.admission.full_status = 503;
@@ -122,7 +118,7 @@ TEST_CASE("the permit is back when the engine is done, though the client has rea
     options.lone->gap = 0ms;
     sim::Engine engine(options);
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = 1;
         config.downstream.buffer = 64 * 1024 * 1024;
     });

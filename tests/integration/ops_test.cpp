@@ -29,10 +29,6 @@ sim::Options lone_streams() {
     return options;
 }
 
-std::string url_of(const sim::Engine& engine) {
-    return "http://127.0.0.1:" + std::to_string(engine.port());
-}
-
 const std::string k_chat =
     "{\"model\":\"m\",\"stream\":true,\"max_tokens\":300,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]"
     "}";
@@ -94,7 +90,7 @@ bool healthy_says(const NorenUnderTest& noren, const std::string& beginning) {
 TEST_CASE("end to end: clients that never read /metrics delay neither a stream nor a probe") {
     sim::Engine engine(lone_streams());
     engine.start();
-    NorenUnderTest noren(url_of(engine));
+    NorenUnderTest noren(engine.url());
     std::string many_scrapes;
     for (int i = 0; i < 500; ++i)
         many_scrapes += "GET /metrics HTTP/1.1\r\nHost: t\r\n\r\n";
@@ -114,7 +110,7 @@ TEST_CASE("end to end: clients that never read /metrics delay neither a stream n
 TEST_CASE("end to end: a worker that hangs fails liveness by name, and is forgiven when it turns again") {
     sim::Engine engine(lone_streams());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) { config.workers = 2; }, {5ms, 200});
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.workers = 2; }, {5ms, 200});
     CHECK(healthy_says(noren, "healthy"));
     HangingThread worker(thread_called("noren-w1"));
     CHECK(healthy_says(noren, "worker 1 has not turned for "));
