@@ -1,6 +1,5 @@
 #pragma once
-// What a request is for, told by its path: the metric label, the dialect of its errors, and whether it needs
-// a permit.
+// What a request is for, told by its path: metric label, dialect of its errors, whether it needs a permit.
 
 #include <string>
 #include <string_view>

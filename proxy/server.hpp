@@ -13,8 +13,7 @@
 
 namespace noren::proxy {
 
-/// How many workers `workers: 0` means: the CPUs this container may use (cgroup quota and affinity), at
-/// most 4.
+/// How many workers `workers: 0` means: the CPUs of this container (cgroup quota and affinity), at most 4.
 unsigned default_workers();
 
 class Server {
@@ -27,6 +26,7 @@ class Server {
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
+    /// Starts the workers' threads.
     void start();
     /// Any thread, any time.
     void apply(const std::shared_ptr<const Settings>& settings);

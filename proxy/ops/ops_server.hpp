@@ -1,7 +1,6 @@
 #pragma once
 // The ops endpoint: GET-only HTTP for Prometheus, probes and people, on a thread of its own, so that neither
-// a scrape nor a slow reader of one can delay a token. What changes anything is not here (see
-// control_socket.hpp).
+// a scrape nor a slow reader of one can delay a token. Changes go through control_socket.hpp.
 
 #include <chrono>
 #include <cstddef>
