@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
-#include "metrics/json_line.hpp"
 #include "metrics/exchange_state.hpp"
 #include "metrics/finish_reason.hpp"
+#include "metrics/json_line.hpp"
 
 namespace noren::metrics {
 namespace {

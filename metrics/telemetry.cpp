@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "metrics/json_line.hpp"
 #include "metrics/exposition.hpp"
+#include "metrics/json_line.hpp"
 #include "metrics/utf8.hpp"
 
 namespace noren::metrics {
