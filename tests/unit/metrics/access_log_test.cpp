@@ -21,17 +21,14 @@ std::string line_of(const Rig& rig) {
 }
 
 TEST_CASE("the line of a stream says where its time went") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(100, tokens(1));
     d.meter.stalled(at(110));
     d.meter.resumed(at(115));
     d.read(140, tokens(1) + finish_event("stop") + usage_event(12, 5, 8, 1) + std::string(k_done));
     d.meter.upstream_done(at(140));
     d.meter.finish({Outcome::ok, 200, {}}, {101, 2000, 2001, 102}, at(141.5));
-    CHECK(line_of(rig) ==
+    CHECK(line_of(d) ==
           R"("level":"info","msg":"exchange","request_id":"id-1","method":"POST",)"
           R"("path":"/v1/chat/completions","endpoint":"chat_completions","model":"m","stream":true,)"
           R"("status":200,"outcome":"ok","duration_ms":141.500,"upload_ms":11.000,"queue_ms":20.000,)"

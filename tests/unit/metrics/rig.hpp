@@ -56,4 +56,12 @@ class Driven {
     ExchangeMeter meter;
 };
 
+/// A stream with a rig of its own, driven up to its head.
+struct Stream : Rig, Driven {
+    explicit Stream(double head_ms) : Driven(static_cast<Rig&>(*this)) {
+        until_sent();
+        stream_head(head_ms);
+    }
+};
+
 }  // namespace noren::metrics::test
