@@ -14,6 +14,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/noren_under_test.hpp"
 
@@ -22,16 +23,6 @@ namespace {
 using namespace std::chrono_literals;
 using test::NorenUnderTest;
 using test::Peer;
-
-sim::Options lone_streams() {
-    sim::Options options;
-    options.lone = sim::Pace{5ms, 1ms, false};
-    return options;
-}
-
-const std::string k_chat =
-    "{\"model\":\"m\",\"stream\":true,\"max_tokens\":300,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]"
-    "}";
 
 /// A thread of this process by its name.
 int thread_called(const std::string& name) {
@@ -88,7 +79,7 @@ bool healthy_says(const NorenUnderTest& noren, const std::string& beginning) {
 }  // namespace
 
 TEST_CASE("end to end: clients that never read /metrics delay neither a stream nor a probe") {
-    sim::Engine engine(lone_streams());
+    sim::Engine engine(test::quick_engine());
     engine.start();
     NorenUnderTest noren(engine.url());
     std::string many_scrapes;
@@ -100,7 +91,7 @@ TEST_CASE("end to end: clients that never read /metrics delay neither a stream n
         deaf.back().send(many_scrapes);
     }
     Peer client = Peer::connect(noren.port());
-    client.send(test::post_request("/v1/chat/completions", k_chat));
+    client.send(test::chat(300));
     for (int i = 0; i < 20; ++i)
         CHECK(test::get(noren.ops_port(), "/-/healthy") == "healthy\n");
     CHECK(client.receive_until("data: [DONE]\n\n").find("data: [DONE]") != std::string::npos);
@@ -108,7 +99,7 @@ TEST_CASE("end to end: clients that never read /metrics delay neither a stream n
 }
 
 TEST_CASE("end to end: a worker that hangs fails liveness by name, and is forgiven when it turns again") {
-    sim::Engine engine(lone_streams());
+    sim::Engine engine(test::quick_engine());
     engine.start();
     NorenUnderTest noren(engine.url(), [](auto& config) { config.workers = 2; }, {5ms, 200});
     CHECK(healthy_says(noren, "healthy"));

@@ -22,11 +22,7 @@ struct Answer {
 
 Answer ask(std::uint16_t port, const std::string& version) {
     Peer client = Peer::connect(port);
-    std::string request =
-        test::post_request("/v1/chat/completions",
-                           "{\"model\":\"m\",\"stream\":true,\"max_tokens\":70,\"messages\":[{"
-                           "\"role\":\"user\",\"content\":\"x\"}]}",
-                           "Connection: close\r\n");
+    std::string request = test::chat(70, "Connection: close\r\n");
     request.replace(request.find("HTTP/1.1"), 8, version);
     client.send(request);
     std::string text = client.receive_all();

@@ -28,16 +28,9 @@ struct Visitor {
     bool asked;
 };
 
-std::string request(bool stream) {
-    return test::post_request("/v1/chat/completions",
-                              std::string("{\"model\":\"m\",\"stream\":") + (stream ? "true" : "false") +
-                                  ",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}",
-                              "x-sim-tokens: 20\r\n");
-}
-
 Visitor come(std::uint16_t port, std::mt19937& random) {
     Visitor visitor{Peer::connect(port), random() % 8 != 0};
-    const std::string whole = request(random() % 4 != 0);
+    const std::string whole = test::chat(20, "", random() % 4 != 0);
     visitor.peer.send(visitor.asked ? whole : whole.substr(0, random() % whole.size()));
     return visitor;
 }

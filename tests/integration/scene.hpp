@@ -20,11 +20,24 @@ inline sim::Options slow_engine() {
     return options;
 }
 
-/// For a thousand tokens.
-inline std::string long_chat(const std::string& extra_fields = "", bool stream = true) {
+/// 5 ms to the first token, then one each millisecond.
+inline sim::Options quick_engine() {
+    sim::Options options;
+    options.lone = sim::Pace{std::chrono::milliseconds(5), std::chrono::milliseconds(1), false};
+    options.keep_truth = true;
+    return options;
+}
+
+/// For so many tokens, where no x-sim-tokens among the fields says otherwise.
+inline std::string chat(int tokens, const std::string& extra_fields = "", bool stream = true) {
     const std::string body = std::string("{\"model\":\"m\",\"stream\":") + (stream ? "true" : "false") +
-                             ",\"max_tokens\":1000,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}";
+                             ",\"max_tokens\":" + std::to_string(tokens) +
+                             ",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}";
     return post_request("/v1/chat/completions", body, extra_fields);
+}
+
+inline std::string long_chat(const std::string& extra_fields = "", bool stream = true) {
+    return chat(1000, extra_fields, stream);
 }
 
 /// A streamed answer in chunks, from its head to its end.

@@ -27,9 +27,7 @@ std::string https(std::uint16_t port) {
 }
 
 std::string chat(const std::string& extra) {
-    return test::post_request("/v1/chat/completions",
-                              "{\"model\":\"m\",\"stream\":true,\"max_tokens\":3,\"messages\":[]}",
-                              "x-request-id: fixed\r\n" + extra);
+    return test::chat(3, "x-request-id: fixed\r\n" + extra);
 }
 
 /// A noren with TLS in front of a plain engine, and one with TLS on both sides in front of that.

@@ -23,9 +23,7 @@ using test::NorenUnderTest;
 using test::Peer;
 
 std::string chat(const std::string& extra) {
-    return test::post_request("/v1/chat/completions",
-                              "{\"model\":\"m\",\"stream\":true,\"max_tokens\":3,\"messages\":[]}",
-                              "x-request-id: fixed\r\nConnection: close\r\n" + extra);
+    return test::chat(3, "x-request-id: fixed\r\nConnection: close\r\n" + extra);
 }
 
 unsigned mode_of(const std::string& path) {
