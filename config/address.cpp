@@ -18,7 +18,7 @@ constexpr std::string_view k_listen_tcp = "IPv4:port, [IPv6]:port or :port";
 constexpr std::string_view k_upstream = "http://host:port, https://host:port or unix:/path";
 constexpr std::size_t k_longest_host = 253;  // RFC 1035 2.3.4, without the root's dot
 
-ParsedEndpoint refuse(std::string_view expected) {
+ParsedAddress refuse(std::string_view expected) {
     return {std::nullopt, std::string(expected)};
 }
 
@@ -91,16 +91,16 @@ std::optional<Authority> split_authority(std::string_view text) {
     return authority;
 }
 
-ParsedEndpoint parse_unix(std::string_view path) {
+ParsedAddress parse_unix(std::string_view path) {
     if (!is_socket_path(path)) {
         return refuse("unix: and an absolute path of at most " +
                       std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
     }
-    return {Endpoint{"", 0, std::string(path)}, ""};
+    return {Address{"", 0, std::string(path)}, ""};
 }
 
 /// A name is refused: it may have several addresses, or none on the machine where it counts.
-ParsedEndpoint parse_tcp(std::string_view text, std::string_view expected) {
+ParsedAddress parse_tcp(std::string_view text, std::string_view expected) {
     const auto authority = split_authority(text);
     if (!authority || !authority->has_port) return refuse(expected);
     const std::string_view host = authority->host;
@@ -109,21 +109,21 @@ ParsedEndpoint parse_tcp(std::string_view text, std::string_view expected) {
         return refuse(std::string(expected) + ": an address, names are not looked up");
     const auto port = parse_port(authority->port);
     if (!port) return refuse(std::string(expected) + " with a port from 0 to 65535");
-    return {Endpoint{std::string(host), *port, ""}, ""};
+    return {Address{std::string(host), *port, ""}, ""};
 }
 
 }  // namespace
 
-ParsedEndpoint parse_listen(std::string_view text) {
+ParsedAddress parse_listen(std::string_view text) {
     if (text.starts_with("unix:")) return parse_unix(text.substr(5));
     return parse_tcp(text, k_listen);
 }
 
-ParsedEndpoint parse_listen_tcp(std::string_view text) {
+ParsedAddress parse_listen_tcp(std::string_view text) {
     return parse_tcp(text, k_listen_tcp);
 }
 
-ParsedEndpoint parse_upstream(std::string_view text) {
+ParsedAddress parse_upstream(std::string_view text) {
     constexpr std::string_view http = "http://";
     constexpr std::string_view https = "https://";
     if (text.starts_with("unix:")) return parse_unix(text.substr(5));
@@ -146,14 +146,14 @@ ParsedEndpoint parse_upstream(std::string_view text) {
     const std::uint16_t usual = tls ? 443 : 80;
     const auto port = authority->has_port ? parse_port(authority->port) : usual;
     if (!port || *port == 0) return refuse(std::string(k_upstream) + " with a port from 1 to 65535");
-    return {Endpoint{std::string(authority->host), *port, "", tls}, ""};
+    return {Address{std::string(authority->host), *port, "", tls}, ""};
 }
 
-std::string to_string(const Endpoint& endpoint) {
-    if (endpoint.is_unix()) return "unix:" + endpoint.path;
-    const bool ipv6 = endpoint.host.find(':') != std::string::npos;
-    const std::string host = ipv6 ? '[' + endpoint.host + ']' : endpoint.host;
-    return host + ':' + std::to_string(endpoint.port);
+std::string to_string(const Address& address) {
+    if (address.is_unix()) return "unix:" + address.path;
+    const bool ipv6 = address.host.find(':') != std::string::npos;
+    const std::string host = ipv6 ? '[' + address.host + ']' : address.host;
+    return host + ':' + std::to_string(address.port);
 }
 
 bool is_host(std::string_view text) {

@@ -123,7 +123,7 @@ void ExchangeMeter::State::record_tokens(const End& end) {
     if (seen.output_tokens)
         add(figures.output_tokens_usage, *seen.output_tokens - static_cast<std::int64_t>(seen.token_events));
 
-    const bool generates = endpoint != Endpoint::embeddings && endpoint != Endpoint::rerank;
+    const bool generates = endpoint != ApiEndpoint::embeddings && endpoint != ApiEndpoint::rerank;
     if (generates && !seen.opaque && upstream_status < 400)
         figures.finish_reasons[finish_reason_index(seen.finish_reason)]->Increment();
     if (end.how.outcome != Outcome::ok) return;

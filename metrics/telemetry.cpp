@@ -74,7 +74,7 @@ ModelSeries::ModelSeries(ModelFamilies& f, std::string label)
             &f.finish_reasons.Add({{"model", label_}, {"finish_reason", std::string(k_finish_reasons[i])}});
 }
 
-prometheus::Counter& ModelSeries::requests(Endpoint endpoint, int code, Outcome outcome) {
+prometheus::Counter& ModelSeries::requests(ApiEndpoint endpoint, int code, Outcome outcome) {
     const auto key = static_cast<std::uint32_t>(code) << 16 | static_cast<std::uint32_t>(endpoint) << 8 |
                      static_cast<std::uint32_t>(outcome);
     const std::lock_guard lock(mutex_);
@@ -90,7 +90,7 @@ prometheus::Counter& ModelSeries::requests(Endpoint endpoint, int code, Outcome 
 
 void ModelSeries::show_requests() {
     for (std::size_t e = 0; e < k_endpoint_names.size(); ++e)
-        requests(static_cast<Endpoint>(e), 200, Outcome::ok);
+        requests(static_cast<ApiEndpoint>(e), 200, Outcome::ok);
 }
 
 Telemetry::Telemetry(const TelemetrySettings& settings)
@@ -170,7 +170,7 @@ void Telemetry::config_restart_required(bool required) {
 }
 
 void Telemetry::refused_head(int status, Outcome outcome, std::string_view reason) {
-    unknown_.requests(Endpoint::passthrough, status, outcome).Increment();
+    unknown_.requests(ApiEndpoint::passthrough, status, outcome).Increment();
     process_.failures.add(reason);
     JsonLine line;
     line.add("time", rfc3339_now())

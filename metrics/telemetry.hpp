@@ -27,7 +27,7 @@ class ModelSeries {
     ModelSeries(ModelFamilies& families, std::string label);
 
     /// The counter of one way to end, created at its first use.
-    prometheus::Counter& requests(Endpoint endpoint, int code, Outcome outcome);
+    prometheus::Counter& requests(ApiEndpoint endpoint, int code, Outcome outcome);
     /// At 0 before the first request, so that a rate over it begins there.
     void show_requests();
 

@@ -38,9 +38,9 @@ unsigned worker_count(const config::Config& config) {
     return config.workers != 0 ? config.workers : default_workers();
 }
 
-config::Endpoint page_endpoint(const config::Config& config) {
+config::Address page_address(const config::Config& config) {
     const std::string& url = config.engine_metrics.url;
-    return *config::parse_upstream(url.empty() ? config.upstream.url : url).endpoint;
+    return *config::parse_upstream(url.empty() ? config.upstream.url : url).address;
 }
 
 }  // namespace
@@ -52,24 +52,24 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
       settings_(std::make_shared<const Settings>(*loaded.config, tls_.contexts())),
       quota_(connection_limits(*loaded.config)),
       gate_(gate_limits(*loaded.config)),
-      engine_(*config::parse_upstream(loaded.config->upstream.url).endpoint),
+      engine_(*config::parse_upstream(loaded.config->upstream.url).address),
       resolver_(io_),
-      engine_view_(pages_, page_endpoint(*loaded.config)),
+      engine_view_(pages_, page_address(*loaded.config)),
       services_{reserve_, quota_, gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_, pages_},
       heartbeat_(
           io_, worker_count(*loaded.config),
           [this](std::size_t worker, net::Posting& posting) { server_.post(worker, posting); },
           [this](std::size_t worker, bool stuck) { worker_changed(worker, stuck); }, heartbeat),
-      server_(services_, settings_, *config::parse_listen(loaded.config->listen).endpoint,
+      server_(services_, settings_, *config::parse_listen(loaded.config->listen).address,
               worker_count(*loaded.config)),
-      ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
+      ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).address, ops_hooks()),
       probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, tls_.contexts().upstream,
              engine_up_, [this](bool up, std::string_view why) { engine_changed(up, why); }),
       refusals_(
           io_, {"limit", "client_limit", "descriptors", "memory"},
           [this](std::string_view reason) { return telemetry_.process().connections_refused.count(reason); },
           [this](std::string_view reason, const RefusalEpisode::News& news) { refusing(reason, news); }),
-      page_fetcher_(server_.loop(), resolver_, page_endpoint(*loaded.config), pages_,
+      page_fetcher_(server_.loop(), resolver_, page_address(*loaded.config), pages_,
                     [this](const engine_page::Outcome& outcome) { page_fetched(outcome); }),
       drain_(io_, drain_hooks()),
       reload_(io_, loaded, std::move(sources), telemetry_, log_,

@@ -103,7 +103,7 @@ class App {
     admission::Gate gate_;
     admission::RetryAfter retry_after_;
     std::atomic<bool> engine_up_{false};
-    config::Endpoint engine_;
+    config::Address engine_;
     upstream::Resolver resolver_;
     engine_page::PageBoard pages_;
     engine_page::EngineView engine_view_;

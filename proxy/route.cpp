@@ -11,7 +11,7 @@ namespace noren::proxy {
 namespace {
 
 using Segments = std::vector<std::string>;
-using metrics::Endpoint;
+using metrics::ApiEndpoint;
 
 /// One round of percent-decoding and lower case.
 std::string fold(std::string_view path) {
@@ -71,41 +71,41 @@ bool matches(const Segments& pattern, const Segments& path) {
 
 /// Labels are told by the last segments, so that an engine behind a path prefix is told as well. What is not
 /// named here generates text, or something like it.
-Endpoint endpoint_of(const Segments& path) {
+ApiEndpoint endpoint_of(const Segments& path) {
     struct Known {
         std::string_view name;
-        Endpoint endpoint;
+        ApiEndpoint endpoint;
     };
     constexpr std::array<Known, 20> k_known = {{
-        {"chat", Endpoint::chat_completions},
-        {"responses", Endpoint::responses},
-        {"messages", Endpoint::messages},
-        {"embeddings", Endpoint::embeddings},
-        {"embedding", Endpoint::embeddings},
-        {"embed", Endpoint::embeddings},
-        {"embed_all", Endpoint::embeddings},
-        {"embed_sparse", Endpoint::embeddings},
-        {"encode", Endpoint::embeddings},
-        {"pooling", Endpoint::embeddings},
-        {"rerank", Endpoint::rerank},
-        {"reranking", Endpoint::rerank},
-        {"rank", Endpoint::rerank},
-        {"score", Endpoint::rerank},
-        {"generative_scoring", Endpoint::rerank},
-        {"similarity", Endpoint::rerank},
-        {"classify", Endpoint::rerank},
-        {"decisions", Endpoint::rerank},
-        {"predict", Endpoint::rerank},
-        {"predict_tokens", Endpoint::rerank},
+        {"chat", ApiEndpoint::chat_completions},
+        {"responses", ApiEndpoint::responses},
+        {"messages", ApiEndpoint::messages},
+        {"embeddings", ApiEndpoint::embeddings},
+        {"embedding", ApiEndpoint::embeddings},
+        {"embed", ApiEndpoint::embeddings},
+        {"embed_all", ApiEndpoint::embeddings},
+        {"embed_sparse", ApiEndpoint::embeddings},
+        {"encode", ApiEndpoint::embeddings},
+        {"pooling", ApiEndpoint::embeddings},
+        {"rerank", ApiEndpoint::rerank},
+        {"reranking", ApiEndpoint::rerank},
+        {"rank", ApiEndpoint::rerank},
+        {"score", ApiEndpoint::rerank},
+        {"generative_scoring", ApiEndpoint::rerank},
+        {"similarity", ApiEndpoint::rerank},
+        {"classify", ApiEndpoint::rerank},
+        {"decisions", ApiEndpoint::rerank},
+        {"predict", ApiEndpoint::rerank},
+        {"predict_tokens", ApiEndpoint::rerank},
     }};
     const auto at = [&](std::size_t from_end) {
         return path.size() >= from_end ? std::string_view(path[path.size() - from_end]) : std::string_view();
     };
     const std::size_t batch = at(1) == "batch" ? 1 : 0;
-    if (at(1 + batch) == "completions" && at(2 + batch) == "chat") return Endpoint::chat_completions;
+    if (at(1 + batch) == "completions" && at(2 + batch) == "chat") return ApiEndpoint::chat_completions;
     const auto known =
         std::find_if(k_known.begin(), k_known.end(), [&](const Known& k) { return k.name == at(1); });
-    return known == k_known.end() ? Endpoint::completions : known->endpoint;
+    return known == k_known.end() ? ApiEndpoint::completions : known->endpoint;
 }
 
 /// Methods are case-sensitive (RFC 9110 9.1), but not for every server. Engines serve more than POST (SGLang:

@@ -13,7 +13,7 @@ namespace noren::proxy {
 enum class Dialect : unsigned char { openai, anthropic, tgi, ollama };
 
 struct Route {
-    metrics::Endpoint endpoint = metrics::Endpoint::passthrough;
+    metrics::ApiEndpoint endpoint = metrics::ApiEndpoint::passthrough;
     Dialect dialect = Dialect::openai;
     bool gated = false;
 };

@@ -19,8 +19,8 @@ unsigned default_workers();
 class Server {
   public:
     /// Binds at once; throws boost::system::system_error where it cannot.
-    Server(Services& services, const std::shared_ptr<const Settings>& settings,
-           const config::Endpoint& listen, unsigned workers);
+    Server(Services& services, const std::shared_ptr<const Settings>& settings, const config::Address& listen,
+           unsigned workers);
     /// Breaks off what still runs.
     ~Server();
     Server(const Server&) = delete;

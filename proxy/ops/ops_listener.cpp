@@ -13,7 +13,7 @@ using asio::ip::tcp;
 namespace {
 
 /// In order of preference.
-std::vector<tcp::endpoint> candidates(const config::Endpoint& listen, boost::system::error_code& error) {
+std::vector<tcp::endpoint> candidates(const config::Address& listen, boost::system::error_code& error) {
     if (listen.host.empty() || listen.host == "::")
         return {{asio::ip::address_v6::any(), listen.port}, {asio::ip::address_v4::any(), listen.port}};
     const auto address = asio::ip::make_address(listen.host, error);
@@ -33,7 +33,7 @@ void open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, boost::syst
 
 }  // namespace
 
-tcp::acceptor listen_for_ops(asio::io_context& io, const config::Endpoint& listen) {
+tcp::acceptor listen_for_ops(asio::io_context& io, const config::Address& listen) {
     tcp::acceptor acceptor(io);
     boost::system::error_code error;
     for (const tcp::endpoint& endpoint : candidates(listen, error)) {

@@ -144,7 +144,7 @@ asio::awaitable<void> close_gently(Client& client) {
 }  // namespace
 
 struct OpsServer::State {
-    State(asio::io_context& context, const config::Endpoint& listen, OpsHooks h, const OpsLimits& l)
+    State(asio::io_context& context, const config::Address& listen, OpsHooks h, const OpsLimits& l)
         : io(context), acceptor(listen_for_ops(context, listen)), hooks(std::move(h)), limits(l) {}
 
     void enter(Phase phase, Clients::iterator client) {
@@ -301,7 +301,7 @@ asio::awaitable<void> OpsServer::State::accept(std::shared_ptr<State> state) {
     }
 }
 
-OpsServer::OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks,
+OpsServer::OpsServer(asio::io_context& io, const config::Address& listen, OpsHooks hooks,
                      const OpsLimits& limits)
     : state_(std::make_shared<State>(io, listen, std::move(hooks), limits)) {}
 

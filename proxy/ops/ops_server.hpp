@@ -31,7 +31,7 @@ struct OpsLimits {
 class OpsServer {
   public:
     /// Binds at once, as listen_for_ops() does.
-    OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks,
+    OpsServer(asio::io_context& io, const config::Address& listen, OpsHooks hooks,
               const OpsLimits& limits = {});
     ~OpsServer();
 

@@ -106,7 +106,8 @@ TEST_CASE("no speed in the line where there is none to tell") {
 TEST_CASE("whatever a client sends as path and model, the line is one line") {
     Rig rig;
     {
-        ExchangeMeter meter(rig.telemetry, Endpoint::passthrough, false, "\xff\"", "GET", "/a\"b\n\\", at(0));
+        ExchangeMeter meter(rig.telemetry, ApiEndpoint::passthrough, false, "\xff\"", "GET", "/a\"b\n\\",
+                            at(0));
         meter.asked(std::string(300, '\n'), 1, false);
         meter.finish({Outcome::ok, 200, {}}, {}, at(1));
     }

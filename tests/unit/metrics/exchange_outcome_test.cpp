@@ -274,7 +274,7 @@ TEST_CASE("a slow client holds the engine back until it reads or the engine is d
     }
     CHECK(stalled() == 0);
 
-    Driven passed(rig, Endpoint::passthrough, false);
+    Driven passed(rig, ApiEndpoint::passthrough, false);
     passed.meter.stalled(at(50));
     CHECK(stalled() == 0);
 }
@@ -305,7 +305,7 @@ TEST_CASE("an exchange ends once") {
 
 TEST_CASE("what is passed through is counted with its bytes, in no latency figure") {
     Rig rig;
-    Driven d(rig, Endpoint::passthrough, false);
+    Driven d(rig, ApiEndpoint::passthrough, false);
     d.until_sent();
     d.stream_head(40);
     d.read(50, tokens(3));

@@ -105,7 +105,7 @@ TEST_CASE("stages are observed for exactly the requests whose duration is") {
         rejected.end(2, Outcome::rejected, 429, "queue_full");
     }
     {
-        Driven passed(rig, Endpoint::passthrough, false);
+        Driven passed(rig, ApiEndpoint::passthrough, false);
         passed.until_sent();
         passed.meter.answer_head(200, "text/plain", "", at(50));
         passed.whole(50);

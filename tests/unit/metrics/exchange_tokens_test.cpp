@@ -99,19 +99,19 @@ TEST_CASE("the finish reason of an answer is counted once") {
 
 TEST_CASE("what generates nothing, or failed, has no finish reason") {
     Rig rig;
-    const auto answer = [&](Endpoint endpoint, int status, const char* encoding) {
+    const auto answer = [&](ApiEndpoint endpoint, int status, const char* encoding) {
         Driven d(rig, endpoint);
         d.until_sent();
         d.meter.answer_head(status, "application/json", encoding, at(40));
         d.meter.upstream_done(at(40));
         d.end(40, Outcome::ok, status);
     };
-    answer(Endpoint::embeddings, 200, "");
-    answer(Endpoint::rerank, 200, "");
-    answer(Endpoint::chat_completions, 400, "");
-    answer(Endpoint::chat_completions, 200, "gzip");
+    answer(ApiEndpoint::embeddings, 200, "");
+    answer(ApiEndpoint::rerank, 200, "");
+    answer(ApiEndpoint::chat_completions, 400, "");
+    answer(ApiEndpoint::chat_completions, 200, "gzip");
     CHECK(rig.scrape()(R"(noren_finish_reasons_total{model="m",finish_reason="none"})") == 0);
-    answer(Endpoint::completions, 200, "");
+    answer(ApiEndpoint::completions, 200, "");
     CHECK(rig.scrape()(R"(noren_finish_reasons_total{model="m",finish_reason="none"})") == 1);
 }
 

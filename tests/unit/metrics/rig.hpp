@@ -42,7 +42,7 @@ struct Rig {
 /// sent 36 ms.
 class Driven {
   public:
-    explicit Driven(Rig& rig, Endpoint endpoint = Endpoint::chat_completions, bool gated = true)
+    explicit Driven(Rig& rig, ApiEndpoint endpoint = ApiEndpoint::chat_completions, bool gated = true)
         : meter(rig.telemetry, endpoint, gated, "id-1", "POST", "/v1/chat/completions", at(0)) {}
 
     void until_sent(std::string_view model = "m", std::int64_t choices = 1);

@@ -38,8 +38,8 @@ TEST_CASE("exchanges on four threads under a storm of scrapes") {
     for (int t = 0; t < k_threads; ++t) {
         workers.emplace_back([&telemetry, &running, t] {
             for (int i = 0; i < k_exchanges; ++i) {
-                ExchangeMeter meter(telemetry, Endpoint::completions, true, "id", "POST", "/v1/completions",
-                                    at(0));
+                ExchangeMeter meter(telemetry, ApiEndpoint::completions, true, "id", "POST",
+                                    "/v1/completions", at(0));
                 meter.queued(at(1), true);
                 meter.admitted(at(2));
                 meter.connected(at(3), true);
