@@ -7,6 +7,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "config/ascii.hpp"
+
 namespace noren::config {
 
 namespace {
@@ -16,19 +18,13 @@ constexpr std::string_view k_listen_tcp = "IPv4:port, [IPv6]:port or :port";
 constexpr std::string_view k_upstream = "http://host:port, https://host:port or unix:/path";
 constexpr std::size_t k_longest_host = 253;  // RFC 1035 2.3.4, without the root's dot
 
-ParsedEndpoint refuse(std::string_view expected) {
+ParsedAddress refuse(std::string_view expected) {
     return {std::nullopt, std::string(expected)};
 }
 
-bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-
-/// Names as DNS and container networks know them; `_` is not a host name of RFC 1123 but common in compose
-/// files.
+/// Names as DNS and container networks know them; RFC 1123 has no `_`, but compose files do.
 bool is_name_char(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '.' ||
-           c == '_';
+    return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '_';
 }
 
 bool is_address(int family, std::string_view text) {
@@ -52,8 +48,7 @@ bool is_host_name(std::string_view text) {
     if (text.empty() || text.size() > k_longest_host) return false;
     if (!std::all_of(text.begin(), text.end(), is_name_char)) return false;
     if (text.front() == '.' || text.front() == '-' || text.find("..") != std::string_view::npos) return false;
-    // A name whose last label is a number can only be meant as an IPv4 address (`10.0.0.300` is a typing
-    // slip).
+    // A name whose last label is a number can only be meant as an IPv4 address: `10.0.0.300` is a slip.
     const std::string_view last = text.substr(text.rfind('.') + 1);
     if (!last.empty() && std::all_of(last.begin(), last.end(), is_digit)) return is_address(AF_INET, text);
     return true;
@@ -96,16 +91,16 @@ std::optional<Authority> split_authority(std::string_view text) {
     return authority;
 }
 
-ParsedEndpoint parse_unix(std::string_view path) {
+ParsedAddress parse_unix(std::string_view path) {
     if (!is_socket_path(path)) {
         return refuse("unix: and an absolute path of at most " +
                       std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
     }
-    return {Endpoint{"", 0, std::string(path)}, ""};
+    return {Address{"", 0, std::string(path)}, ""};
 }
 
 /// A name is refused: it may have several addresses, or none on the machine where it counts.
-ParsedEndpoint parse_tcp(std::string_view text, std::string_view expected) {
+ParsedAddress parse_tcp(std::string_view text, std::string_view expected) {
     const auto authority = split_authority(text);
     if (!authority || !authority->has_port) return refuse(expected);
     const std::string_view host = authority->host;
@@ -114,21 +109,21 @@ ParsedEndpoint parse_tcp(std::string_view text, std::string_view expected) {
         return refuse(std::string(expected) + ": an address, names are not looked up");
     const auto port = parse_port(authority->port);
     if (!port) return refuse(std::string(expected) + " with a port from 0 to 65535");
-    return {Endpoint{std::string(host), *port, ""}, ""};
+    return {Address{std::string(host), *port, ""}, ""};
 }
 
 }  // namespace
 
-ParsedEndpoint parse_listen(std::string_view text) {
+ParsedAddress parse_listen(std::string_view text) {
     if (text.starts_with("unix:")) return parse_unix(text.substr(5));
     return parse_tcp(text, k_listen);
 }
 
-ParsedEndpoint parse_listen_tcp(std::string_view text) {
+ParsedAddress parse_listen_tcp(std::string_view text) {
     return parse_tcp(text, k_listen_tcp);
 }
 
-ParsedEndpoint parse_upstream(std::string_view text) {
+ParsedAddress parse_upstream(std::string_view text) {
     constexpr std::string_view http = "http://";
     constexpr std::string_view https = "https://";
     if (text.starts_with("unix:")) return parse_unix(text.substr(5));
@@ -151,14 +146,14 @@ ParsedEndpoint parse_upstream(std::string_view text) {
     const std::uint16_t usual = tls ? 443 : 80;
     const auto port = authority->has_port ? parse_port(authority->port) : usual;
     if (!port || *port == 0) return refuse(std::string(k_upstream) + " with a port from 1 to 65535");
-    return {Endpoint{std::string(authority->host), *port, "", tls}, ""};
+    return {Address{std::string(authority->host), *port, "", tls}, ""};
 }
 
-std::string to_string(const Endpoint& endpoint) {
-    if (endpoint.is_unix()) return "unix:" + endpoint.path;
-    const bool ipv6 = endpoint.host.find(':') != std::string::npos;
-    const std::string host = ipv6 ? '[' + endpoint.host + ']' : endpoint.host;
-    return host + ':' + std::to_string(endpoint.port);
+std::string to_string(const Address& address) {
+    if (address.is_unix()) return "unix:" + address.path;
+    const bool ipv6 = address.host.find(':') != std::string::npos;
+    const std::string host = ipv6 ? '[' + address.host + ']' : address.host;
+    return host + ':' + std::to_string(address.port);
 }
 
 bool is_host(std::string_view text) {
@@ -167,9 +162,7 @@ bool is_host(std::string_view text) {
 
 bool is_socket_path(std::string_view text) {
     return text.starts_with('/') && text.size() < sizeof(sockaddr_un::sun_path) &&
-           std::none_of(
-               text.begin(), text.end(),
-               [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+           std::none_of(text.begin(), text.end(), is_control);
 }
 
 std::string mask_userinfo(std::string_view text) {

@@ -9,8 +9,8 @@
 
 namespace noren::config {
 
-/// One end of a connection: TCP (host and port) or a Unix socket (path).
-struct Endpoint {
+/// Where somebody listens: TCP (host and port) or a Unix socket (path).
+struct Address {
     std::string host;  ///< name or address, IPv6 without brackets; empty = every interface (listening only)
     std::uint16_t port = 0;  ///< 0 = any free port (listening only)
     std::string path;        ///< absolute path of a Unix socket; then host and port mean nothing
@@ -18,28 +18,28 @@ struct Endpoint {
 
     bool is_unix() const { return !path.empty(); }
 
-    bool operator==(const Endpoint&) const = default;
+    bool operator==(const Address&) const = default;
 };
 
-struct ParsedEndpoint {
-    std::optional<Endpoint> endpoint;
-    std::string expected;  ///< what would have been right; set exactly if there is no endpoint
+struct ParsedAddress {
+    std::optional<Address> address;
+    std::string expected;  ///< what would have been right; set exactly if there is no address
 };
 
 /// `IPv4:port`, `[IPv6]:port`, `:port` or `unix:/path`. Names are refused: what is good here can be bound
 /// without looking anything up.
-ParsedEndpoint parse_listen(std::string_view text);
+ParsedAddress parse_listen(std::string_view text);
 
 /// As parse_listen, without `unix:`.
-ParsedEndpoint parse_listen_tcp(std::string_view text);
+ParsedAddress parse_listen_tcp(std::string_view text);
 
 /// `http://host[:port]` (port 80 if left out) or `https://host[:port]` (443), a lone `/` may follow, or
 /// `unix:/path`. Refused with their own words: a path or query (noren passes paths on as they come), user and
 /// password (noren adds no credentials; the client's own are passed on).
-ParsedEndpoint parse_upstream(std::string_view text);
+ParsedAddress parse_upstream(std::string_view text);
 
 /// `host:port`, `[v6]:port`, `:port` or `unix:/path`, for people and for parse_listen.
-std::string to_string(const Endpoint& endpoint);
+std::string to_string(const Address& address);
 
 /// Whether text can be a host of a URL: a name, an IPv4 or an IPv6 address (without brackets).
 bool is_host(std::string_view text);

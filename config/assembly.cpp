@@ -159,7 +159,7 @@ void Assembly::check_contradictions() {
 
 LoadResult Assembly::finish() && {
     check_contradictions();
-    if (mistakes_.size() > k_most_mistakes) {
+    if (is_full()) {
         mistakes_.resize(k_most_mistakes);
         mistakes_.push_back({mistakes_.front().file, 0, "",
                              "more than " + std::to_string(k_most_mistakes) + " mistakes",

@@ -1,5 +1,5 @@
 #pragma once
-// A Config being put together from its sources, weakest first. Used by load_file and by load(Sources).
+// A Config being put together from its sources, weakest first: what load() works with.
 
 #include <set>
 #include <string>

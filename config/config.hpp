@@ -1,6 +1,7 @@
 #pragma once
-// Every knob of noren, with its default and unit. Plain data: the rule for each key's value is keys.cpp,
-// reading YAML is load.hpp, the environment and the command line are overrides.hpp, what changed is diff.hpp.
+// Every knob of noren, with its default and unit. Plain data: the rule for each key's value is in keys.cpp,
+// loading is load.hpp, what the environment and the command line may set is overrides.hpp, what a reload
+// changes is diff.hpp.
 // noren.example.yaml lists the same keys with the same defaults; a test holds the two together.
 // A new key: one member here, one line in keys.cpp, one line in noren.example.yaml.
 
@@ -40,8 +41,8 @@ struct Upstream {
     bool operator==(const Upstream&) const = default;
 };
 
-/// TLS towards the clients; without a certificate it is plain HTTP. Files are PEM and are read again when
-/// they change.
+/// TLS towards the clients; plain HTTP without a certificate. Files are PEM and are read again when they
+/// change.
 struct Tls {
     std::string certificate;  ///< file of the certificate and its chain; empty = no TLS
     std::string key;          ///< file of its private key, without a passphrase
@@ -122,9 +123,8 @@ struct Timeouts {
     Duration connect{5'000};          ///< to the engine
     Duration first_byte{600'000};     ///< from the request sent to the answer's head; prefill included
     Duration upstream_idle{300'000};  ///< between bytes of an answer; comments and pings count as bytes
-    Duration tunnel_idle{
-        3'600'000};     ///< after a switch of protocols (WebSocket): nothing in either direction
-    Duration total{0};  ///< a whole exchange, from its head
+    Duration tunnel_idle{3'600'000};  ///< after a switch of protocols (WebSocket): between bytes either way
+    Duration total{0};                ///< a whole exchange, from its head
 
     bool operator==(const Timeouts&) const = default;
 };

@@ -21,14 +21,14 @@ bool is_loopback(const std::string& host) {
 }
 
 /// Whether both cannot be listened on at once.
-bool collide(const Endpoint& a, const Endpoint& b) {
+bool collide(const Address& a, const Address& b) {
     if (a.is_unix() || b.is_unix()) return a.path == b.path;
     if (a.port != b.port || a.port == 0) return false;
     return a.host == b.host || is_any(a.host) || is_any(b.host);
 }
 
 /// Whether connecting to `target` from this machine arrives at `listener`.
-bool arrives_at(const Endpoint& target, const Endpoint& listener) {
+bool arrives_at(const Address& target, const Address& listener) {
     if (target.is_unix() || listener.is_unix()) return target.path == listener.path;
     if (target.port != listener.port) return false;
     if (target.host == "localhost" && is_loopback(listener.host)) return true;
@@ -37,16 +37,16 @@ bool arrives_at(const Endpoint& target, const Endpoint& listener) {
 
 /// The addresses; nothing where the text is not valid, which is another mistake.
 struct Ends {
-    std::optional<Endpoint> listen;
-    std::optional<Endpoint> ops;
-    std::optional<Endpoint> upstream;
-    std::optional<Endpoint> control;
+    std::optional<Address> listen;
+    std::optional<Address> ops;
+    std::optional<Address> upstream;
+    std::optional<Address> control;
 
     explicit Ends(const Config& config)
-        : listen(parse_listen(config.listen).endpoint),
-          ops(parse_listen_tcp(config.ops.listen).endpoint),
-          upstream(parse_upstream(config.upstream.url).endpoint) {
-        if (!config.control.socket.empty()) control = Endpoint{"", 0, config.control.socket};
+        : listen(parse_listen(config.listen).address),
+          ops(parse_listen_tcp(config.ops.listen).address),
+          upstream(parse_upstream(config.upstream.url).address) {
+        if (!config.control.socket.empty()) control = Address{"", 0, config.control.socket};
     }
 };
 
@@ -99,7 +99,7 @@ void check_tls(const Config& config, Found& found) {
     }
     const UpstreamTls& upstream = config.upstream.tls;
     check_pair("upstream.tls.certificate", upstream.certificate, "upstream.tls.key", upstream.key, found);
-    const auto engine = parse_upstream(config.upstream.url).endpoint;
+    const auto engine = parse_upstream(config.upstream.url).address;
     if (!engine || engine->tls) return;
     // Where TLS is described it is wanted: to go without it for want of one letter must not happen unseen.
     const std::pair<std::string_view, bool> described[] = {
@@ -143,8 +143,8 @@ void check_engine_metrics(const Config& config, Found& found) {
                          "engine_metrics.add_queue without engine_metrics.merge",
                          "merge: on, whose page it changes"});
     }
-    const auto own = parse_listen_tcp(config.ops.listen).endpoint;
-    const auto target = parse_upstream(page.url).endpoint;
+    const auto own = parse_listen_tcp(config.ops.listen).address;
+    const auto target = parse_upstream(page.url).address;
     if (own && target && arrives_at(*target, *own)) {
         found.push_back({{"engine_metrics.url", "ops.listen"},
                          '"' + page.url + "\" while ops.listen is \"" + config.ops.listen + '"',

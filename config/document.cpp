@@ -13,6 +13,8 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include "config/ascii.hpp"
+
 namespace noren::config {
 
 namespace {
@@ -115,8 +117,7 @@ int line_at(std::string_view text, std::size_t offset) {
     return 1 + static_cast<int>(std::count(begin, begin + static_cast<std::ptrdiff_t>(offset), '\n'));
 }
 
-/// Length of the UTF-8 character at the front of `text`; 0 = not valid (RFC 3629, overlong forms and
-/// surrogates included).
+/// Length of the UTF-8 character at the front of `text`; 0 = not valid by RFC 3629.
 std::size_t utf8_length(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     const unsigned char first = byte(0);
@@ -139,10 +140,8 @@ std::optional<Mistake> find_unreadable_bytes(std::string_view text) {
     for (std::size_t i = 0; i < text.size();) {
         const std::size_t length = utf8_length(text.substr(i));
         if (length == 0) return mistake(line_at(text, i), "bytes that are not UTF-8", "UTF-8 text");
-        const auto byte = static_cast<unsigned char>(text[i]);
-        if ((byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r') || byte == 0x7f) {
+        if (is_control(text[i]) && text[i] != '\t' && text[i] != '\n' && text[i] != '\r')
             return mistake(line_at(text, i), "a control character", "UTF-8 text");
-        }
         i += length;
     }
     return std::nullopt;

@@ -41,8 +41,7 @@ Key key(std::string_view name, T Config::* field, Rule<T> rule, Applies applies 
     return make_key("", name, member, std::move(rule), applies);
 }
 
-/// A struct in a Config, as the members that lead to it, under its name; calling it gives one key of the
-/// section.
+/// A struct in a Config: its name, and the members that lead to it. Calling it makes one key of the section.
 template <class... Path>
 class Section {
   public:

@@ -1,7 +1,9 @@
 #pragma once
-// A configuration file to a Config, or to the list of everything that is wrong with it.
-// Nothing here throws or crashes, whatever the input.
+// The one call that puts a Config together, from a file, NOREN_* variables and flags, or lists everything
+// that is wrong with them. Flags beat variables beat the file; for the concurrency limit,
+// admission.max_concurrency_file beats all three. Nothing here throws, whatever the input.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +12,7 @@
 
 #include "config/config.hpp"
 #include "config/mistake.hpp"
+#include "config/overrides.hpp"
 
 namespace noren::config {
 
@@ -34,10 +37,42 @@ struct LoadResult {
     void add_mistake(std::string_view key, std::string found, std::string expected);
 };
 
-/// An empty file is a valid one: everything at its default.
-LoadResult load_file(const std::string& path);
+/// Everything a Config comes from. Kept for the next reload.
+struct Sources {
+    Overrides environment;
+    Overrides flags;
 
-/// `name` is what mistakes call the text.
+    /// The path of the file, if there is one.
+    std::optional<std::string> file() const;
+};
+
+/// What admission.max_concurrency_file holds. The kubelet makes the file before the container starts and
+/// leaves it blank while the pod has no such annotation, so one that is not there says nothing either. One
+/// that cannot be read says nothing and is warned of.
+struct LimitFile {
+    std::string text;     ///< or why it cannot be read, so that a change of that is seen as well
+    std::string warning;  ///< a sentence for the operator; empty if all is well
+};
+LimitFile read_limit_file(const std::string& path);
+
+/// A Config and the texts it was read from, for FileWatcher to compare with; empty where there is no file.
+struct Resolved : LoadResult {
+    std::string file_text;
+    LimitFile limit_file;
+};
+
+/// Reads the file (if any) and applies environment and flags. An empty file is a valid one: everything at its
+/// default.
+Resolved load(const Sources& sources);
+
+/// The same with a text of the file that was read already: what FileWatcher saw is what is loaded.
+Resolved load(const Sources& sources, std::string file_text);
+
+/// A file's text alone. `name` is what mistakes call it.
 LoadResult load_text(std::string_view text, std::string_view name);
+
+/// control.socket as these sources have it, whatever mistakes are elsewhere in them: a noren that runs can be
+/// asked also while its file is broken. The default where there is nothing to be read.
+std::string control_socket(const Sources& sources);
 
 }  // namespace noren::config

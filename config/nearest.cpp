@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "config/ascii.hpp"
+
 namespace noren::config {
 
 namespace {
@@ -14,8 +16,7 @@ constexpr std::size_t k_longest_name = 64;  // nothing longer is one of ours wit
 std::string letters(std::string_view name) {
     std::string out;
     for (const char c : name) {
-        if (c == '_' || c == '-') continue;
-        out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        if (c != '_' && c != '-') out += to_lower(c);
     }
     return out;
 }

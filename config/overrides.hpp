@@ -1,15 +1,12 @@
 #pragma once
-// The few keys one sets in a pod spec (`NOREN_*`) or tries by hand (flags), and the one call that puts a
-// Config together from file, environment and flags. Flags beat environment beat file; for the concurrency
-// limit, admission.max_concurrency_file beats all three.
+// The few keys one sets in a pod spec (`NOREN_*`) or tries by hand (flags), as they were typed. load.hpp puts
+// them over the file.
 
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "config/load.hpp"
 
 namespace noren::config {
 
@@ -38,6 +35,7 @@ struct OverrideName {
     std::string_view help;  ///< one line for --help
 };
 
+/// All of them, in the order of --help.
 std::span<const OverrideName> override_names();
 
 struct Environment {
@@ -50,39 +48,5 @@ struct Environment {
 /// NOREN_NAMESPACE) and what Kubernetes puts there for a Service whose name begins with "noren"
 /// (NOREN_SERVICE_HOST, NOREN_PORT_...).
 Environment read_environment(const char* const* variables);
-
-/// Everything a Config comes from. Kept by main for the next reload.
-struct Sources {
-    Overrides environment;
-    Overrides flags;
-
-    /// The path of the file, if there is one.
-    std::optional<std::string> file() const;
-};
-
-/// What admission.max_concurrency_file holds. The kubelet makes the file before the container starts and
-/// leaves it blank while the pod has no such annotation, so one that is not there says nothing either. One
-/// that cannot be read says nothing and is warned of.
-struct LimitFile {
-    std::string text;     ///< or why it cannot be read, so that a change of that is seen as well
-    std::string warning;  ///< a sentence for the operator; empty if all is well
-};
-LimitFile read_limit_file(const std::string& path);
-
-struct Resolved : LoadResult {
-    // What was read, for FileWatcher to compare with; empty without a file.
-    std::string file_text;
-    LimitFile limit_file;
-};
-
-/// Reads the file (if any) and applies environment and flags.
-Resolved load(const Sources& sources);
-
-/// The same with a text of the file that was read already: what FileWatcher saw is what is loaded.
-Resolved load(const Sources& sources, std::string file_text);
-
-/// control.socket as these sources have it, whatever mistakes are elsewhere in them: a noren that runs can be
-/// asked also while its file is broken. The default where there is nothing to be read.
-std::string control_socket(const Sources& sources);
 
 }  // namespace noren::config

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "config/ascii.hpp"
 #include "config/keys.hpp"
 
 namespace noren::config {
@@ -11,8 +12,7 @@ namespace {
 
 bool is_plain_char(char c) {
     constexpr std::string_view others = "_-./:*";
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           others.find(c) != std::string_view::npos;
+    return is_letter(c) || is_digit(c) || others.find(c) != std::string_view::npos;
 }
 
 /// Whether YAML, of any version and reader, takes the text as it stands for a number or for text with no
@@ -21,15 +21,12 @@ bool is_plain(std::string_view text) {
     if (text.empty() || text.back() == ':' || !std::all_of(text.begin(), text.end(), is_plain_char))
         return false;
     const char first = text.front();
-    const bool starts_like_text = first == '/' || (first >= '0' && first <= '9') ||
-                                  (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
+    const bool starts_like_text = first == '/' || is_digit(first) || is_letter(first);
     constexpr std::string_view k_words[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
     std::string lower(text);
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    std::transform(lower.begin(), lower.end(), lower.begin(), to_lower);
     // `0660` is 660 to some readers and 432 to others.
-    const bool is_octal = first == '0' && text.size() > 1 &&
-                          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const bool is_octal = first == '0' && text.size() > 1 && std::all_of(text.begin(), text.end(), is_digit);
     return starts_like_text && !is_octal &&
            std::find(std::begin(k_words), std::end(k_words), lower) == std::end(k_words);
 }
@@ -41,7 +38,7 @@ std::string quoted(std::string_view text) {
         const auto byte = static_cast<unsigned char>(c);
         if (c == '"' || c == '\\') {
             out += {'\\', c};
-        } else if (byte < 0x20 || byte == 0x7f) {
+        } else if (is_control(c)) {
             out += {'\\', 'x', hex[byte >> 4], hex[byte & 15]};
         } else {
             out += c;

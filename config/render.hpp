@@ -8,8 +8,7 @@
 
 namespace noren::config {
 
-/// Every key, as YAML that load_text reads back to the same Config. User and password in URLs come out as
-/// `***`.
+/// Every key, as YAML that load_text reads back to the same Config. User and password in URLs become `***`.
 std::string render(const Config& config);
 
 /// A scalar or a list of scalars on one line, in YAML's flow style.

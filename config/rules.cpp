@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "config/address.hpp"
+#include "config/ascii.hpp"
 #include "config/units.hpp"
 
 namespace noren::config {
@@ -20,10 +21,6 @@ constexpr std::size_t k_longest_model_name = 256;
 std::nullopt_t refuse(Refusals& refusals, const Value& value, std::string found, std::string expected) {
     refusals.push_back({value.line, std::move(found), std::move(expected)});
     return std::nullopt;
-}
-
-bool is_control(char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
 
 /// VCHAR of RFC 5234, without `#`: a fragment is never sent.
@@ -88,12 +85,12 @@ Rule<std::vector<std::string>> list_of(std::string plural, const Rule<std::strin
     return {std::move(read), std::move(write)};
 }
 
-Rule<std::string> endpoint(ParsedEndpoint (*parse)(std::string_view)) {
+Rule<std::string> address(ParsedAddress (*parse)(std::string_view)) {
     return {[parse](const Value& value, Refusals& refusals) -> std::optional<std::string> {
                 Value shown = value;
                 if (value.kind != Value::Kind::scalar) shown.text.clear();
-                ParsedEndpoint parsed = parse(shown.text);
-                if (parsed.endpoint) return value.text;
+                ParsedAddress parsed = parse(shown.text);
+                if (parsed.address) return value.text;
                 shown.text = mask_userinfo(value.text);
                 return refuse(refusals, value, describe(shown), std::move(parsed.expected));
             },
@@ -213,15 +210,15 @@ Rule<Bytes> size(Bytes least, Bytes most) {
 }
 
 Rule<std::string> listen_address() {
-    return endpoint(parse_listen);
+    return address(parse_listen);
 }
 
 Rule<std::string> listen_tcp_address() {
-    return endpoint(parse_listen_tcp);
+    return address(parse_listen_tcp);
 }
 
 Rule<std::string> upstream_url() {
-    return endpoint(parse_upstream);
+    return address(parse_upstream);
 }
 
 Rule<std::string> page_path() {
@@ -232,8 +229,8 @@ Rule<std::string> page_path() {
 
 Rule<std::string> plain_url() {
     return text("http://host[:port] or unix:/path, or \"\" for none", [](std::string_view url) {
-        const auto endpoint = parse_upstream(url).endpoint;
-        return url.empty() || (endpoint && !endpoint->tls);
+        const auto engine = parse_upstream(url).address;
+        return url.empty() || (engine && !engine->tls);
     });
 }
 

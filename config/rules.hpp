@@ -51,10 +51,9 @@ Rule<std::string> listen_tcp_address();  ///< as parse_listen_tcp
 Rule<std::string> upstream_url();        ///< as parse_upstream
 Rule<std::string> page_path();           ///< a request_path without a query
 Rule<std::string> plain_url();           ///< as parse_upstream but for https, or empty = none
-Rule<std::string> socket_path();         ///< an absolute path, or empty = none
+Rule<std::string> socket_path();         ///< as is_socket_path, or empty = none
 Rule<std::string> file_path();           ///< an absolute path, or empty = none
 Rule<std::string> request_path();        ///< what may stand in a request line: `/...`, visible ASCII
-Rule<std::string> file_path();           ///< an absolute path, or empty = none
 Rule<std::string> host_name();           ///< a host's name or address, or empty = none
 Rule<std::uint32_t> file_mode();         ///< permissions as chmod takes them: `0660`
 Rule<std::string> access_log();          ///< `stdout`, `off`, or a path with at least one `/`

@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/ascii.hpp"
+
 namespace noren::config {
 
 namespace {
 
 constexpr std::size_t k_longest_quote = 80;
-
-bool is_control(char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7f;
-}
 
 std::string escape(char c) {
     constexpr std::string_view hex = "0123456789abcdef";
@@ -29,8 +26,7 @@ std::string_view cut(std::string_view text, std::size_t most) {
 }
 
 bool is_number(std::string_view text) {
-    return !text.empty() && text.size() <= 20 &&
-           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+    return !text.empty() && text.size() <= 20 && std::all_of(text.begin(), text.end(), is_digit);
 }
 
 }  // namespace

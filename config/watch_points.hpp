@@ -14,9 +14,8 @@ struct WatchPoint {
     bool operator==(const WatchPoint&) const = default;
 };
 
-/// Follows `path` as the kernel would and notes every symlink on the way (a ConfigMap has two: the file and
-/// `..data`), and where the way ends: the file itself, or the first entry that is missing. At most 40
-/// symlinks.
+/// Follows `path` as the kernel would, over at most 40 symlinks, and notes each of them (a ConfigMap has two:
+/// the file and `..data`) and where the way ends: the file itself, or the first entry that is missing.
 std::vector<WatchPoint> watch_points(const std::string& path);
 
 }  // namespace noren::config

@@ -54,7 +54,7 @@ inline constexpr std::array<std::string_view, 17> k_failure_reasons = {
     "tunnel_timeout",    "upstream_connect", "upstream_tls",  "upstream_reset", "upstream_timeout",
     "upstream_protocol", "internal_error"};
 
-inline std::string_view name_of(Endpoint e) {
+inline std::string_view name_of(ApiEndpoint e) {
     return k_endpoint_names[static_cast<std::size_t>(e)];
 }
 inline std::string_view name_of(Outcome o) {
@@ -65,7 +65,6 @@ inline std::string_view name_of(Phase p) {
 }
 
 using CounterFamily = Family<prometheus::Counter>;
-using GaugeFamily = Family<prometheus::Gauge>;
 using HistogramFamily = Family<Histogram>;
 
 /// The families with a series per model.

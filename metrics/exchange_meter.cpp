@@ -75,8 +75,9 @@ Phase ExchangeMeter::State::phase() const {
     return Phase::decode;
 }
 
-ExchangeMeter::ExchangeMeter(Telemetry& telemetry, Endpoint endpoint, bool gated, std::string_view request_id,
-                             std::string_view method, std::string_view path, TimePoint at)
+ExchangeMeter::ExchangeMeter(Telemetry& telemetry, ApiEndpoint endpoint, bool gated,
+                             std::string_view request_id, std::string_view method, std::string_view path,
+                             TimePoint at)
     : state_(std::make_unique<State>(telemetry, endpoint, gated, at)) {
     state_->request_id = request_id;
     state_->method = method;

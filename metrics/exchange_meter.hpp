@@ -15,7 +15,7 @@ namespace noren::metrics {
 
 class Telemetry;
 
-enum class Endpoint : unsigned char {
+enum class ApiEndpoint : unsigned char {
     chat_completions,
     completions,
     responses,
@@ -56,7 +56,7 @@ class ExchangeMeter {
   public:
     /// at: t_recv, the head parsed. request_id, method and path (no query) are for the log line only.
     /// gated: false = pass-through (counted in requests and bytes, not in latency figures).
-    ExchangeMeter(Telemetry& telemetry, Endpoint endpoint, bool gated, std::string_view request_id,
+    ExchangeMeter(Telemetry& telemetry, ApiEndpoint endpoint, bool gated, std::string_view request_id,
                   std::string_view method, std::string_view path, TimePoint at);
     /// An exchange that is never finished() is one of our faults: it is counted as internal_error.
     ~ExchangeMeter();

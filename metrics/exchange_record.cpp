@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
-#include "metrics/access_log.hpp"
 #include "metrics/exchange_state.hpp"
 #include "metrics/finish_reason.hpp"
+#include "metrics/json_line.hpp"
 
 namespace noren::metrics {
 namespace {
@@ -84,7 +84,7 @@ void ExchangeMeter::State::record(const End& end) {
     record_tokens(end);
     record_causes(end);
     record_bytes(end.bytes);
-    telemetry.log_access(log_line(end), level_of(end.how) == "error");
+    telemetry.log_access(log_line(end));
 }
 
 /// Duration and stages are observed together, so that the stages of all requests add up to their durations.
@@ -123,7 +123,7 @@ void ExchangeMeter::State::record_tokens(const End& end) {
     if (seen.output_tokens)
         add(figures.output_tokens_usage, *seen.output_tokens - static_cast<std::int64_t>(seen.token_events));
 
-    const bool generates = endpoint != Endpoint::embeddings && endpoint != Endpoint::rerank;
+    const bool generates = endpoint != ApiEndpoint::embeddings && endpoint != ApiEndpoint::rerank;
     if (generates && !seen.opaque && upstream_status < 400)
         figures.finish_reasons[finish_reason_index(seen.finish_reason)]->Increment();
     if (end.how.outcome != Outcome::ok) return;
@@ -153,6 +153,8 @@ void ExchangeMeter::State::record_bytes(const ByteCounts& bytes) {
     process.sent_bytes.add("upstream", static_cast<double>(bytes.to_upstream));
 }
 
+/// Everything an operator needs to say where a slow answer was slow, and nothing a client would not want
+/// written down: no bodies, no queries, no keys.
 std::string ExchangeMeter::State::log_line(const End& end) const {
     const Ending& ending = end.how;
     const Observation& seen = end.seen;

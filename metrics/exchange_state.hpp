@@ -27,7 +27,7 @@ class Held {
 };
 
 struct ExchangeMeter::State {
-    State(Telemetry& t, Endpoint e, bool g, TimePoint at)
+    State(Telemetry& t, ApiEndpoint e, bool g, TimePoint at)
         : telemetry(t),
           endpoint(e),
           gated(g),
@@ -62,7 +62,7 @@ struct ExchangeMeter::State {
     std::string log_line(const End& end) const;
 
     Telemetry& telemetry;
-    const Endpoint endpoint;
+    const ApiEndpoint endpoint;
     const bool gated;
     const TimePoint began;
     std::string request_id, method, path;

@@ -21,8 +21,8 @@ class Family final : public prometheus::Collectable {
   public:
     Family(std::string name, std::string help) : name_(std::move(name)), help_(std::move(help)) {}
 
-    /// labels: of no series that is there. arguments: of the metric's constructor. It lives as long as the
-    /// family.
+    /// labels: of no series that is there yet. arguments: of the metric's constructor. It lives as long as
+    /// the family. Named like the library's own, as in histogram.hpp.
     template <typename... Arguments>
     Metric& Add(const prometheus::Labels& labels, Arguments&&... arguments) {
         auto series = std::make_unique<Series>(std::forward<Arguments>(arguments)...);

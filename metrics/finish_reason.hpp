@@ -7,8 +7,7 @@
 
 namespace noren::metrics {
 
-/// Index into k_finish_reasons. Empty: the answer ended without one ("none"); a word of no known dialect:
-/// "other".
+/// Index into k_finish_reasons: that of "none" without a word, of "other" for one of no known dialect.
 std::size_t finish_reason_index(std::optional<std::string_view> word);
 
 }  // namespace noren::metrics

@@ -1,9 +1,10 @@
 #pragma once
-// Figures that exist elsewhere and are read when Prometheus asks: gauges of the proxy, and /proc/self.
+// Figures that are kept elsewhere and read when Prometheus asks.
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <prometheus/client_metric.h>
@@ -30,12 +31,6 @@ class Sampled final : public prometheus::Collectable {
     prometheus::MetricType type_;
     std::string name_, help_;
     std::vector<LabelledReading> readings_;
-};
-
-/// The standard process_* family (Prometheus client library guidelines), from /proc/self.
-class ProcessCollector final : public prometheus::Collectable {
-  public:
-    std::vector<prometheus::MetricFamily> Collect() const override;
 };
 
 }  // namespace noren::metrics

@@ -11,12 +11,10 @@
 namespace noren::metrics {
 
 enum class Stage : unsigned char {
-    upload,   ///< request body bytes on their way: from the client before admission, to the engine after
-              ///< connect
+    upload,   ///< request body on its way: from the client before admission, to the engine after connect
     queue,    ///< ready to be admitted, waiting for a permit
     connect,  ///< admitted, getting an upstream connection
-    prefill,  ///< request sent, no output yet: the engine's own queue and prefill (not streaming: until the
-              ///< answer's end)
+    prefill,  ///< sent, no output yet: the engine's queue and prefill; without streaming, all of the answer
     decode,   ///< first output seen, answer running
     stall,    ///< waiting for a slow client
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "metrics/access_log.hpp"
 #include "metrics/exposition.hpp"
+#include "metrics/json_line.hpp"
 #include "metrics/utf8.hpp"
 
 namespace noren::metrics {
@@ -50,22 +50,22 @@ Histogram& of(HistogramFamily& family, const std::string& model, const Buckets& 
 }  // namespace
 
 ModelSeries::ModelSeries(ModelFamilies& f, std::string label)
-    : families_(f),
-      label_(std::move(label)),
-      duration{},
-      ttft(of(f.ttft, label_, buckets::ttft())),
-      upstream_ttft(of(f.upstream_ttft, label_, buckets::ttft())),
-      itl(of(f.itl, label_, buckets::itl())),
-      tpot(of(f.tpot, label_, buckets::itl())),
-      tps(of(f.tps, label_, buckets::tokens_per_second())),
-      request_prompt_tokens(of(f.request_prompt_tokens, label_, buckets::token_count())),
-      request_output_tokens(of(f.request_output_tokens, label_, buckets::token_count())),
-      prompt_tokens(of(f.prompt_tokens, label_)),
-      prompt_cached_tokens(of(f.prompt_cached_tokens, label_)),
-      output_tokens_events(f.output_tokens.Add({{"model", label_}, {"source", "events"}})),
-      output_tokens_usage(f.output_tokens.Add({{"model", label_}, {"source", "usage"}})),
-      reasoning_tokens(of(f.reasoning_tokens, label_)),
-      finish_reasons{} {
+    : duration{},
+      ttft(of(f.ttft, label, buckets::ttft())),
+      upstream_ttft(of(f.upstream_ttft, label, buckets::ttft())),
+      itl(of(f.itl, label, buckets::itl())),
+      tpot(of(f.tpot, label, buckets::itl())),
+      tps(of(f.tps, label, buckets::tokens_per_second())),
+      request_prompt_tokens(of(f.request_prompt_tokens, label, buckets::token_count())),
+      request_output_tokens(of(f.request_output_tokens, label, buckets::token_count())),
+      prompt_tokens(of(f.prompt_tokens, label)),
+      prompt_cached_tokens(of(f.prompt_cached_tokens, label)),
+      output_tokens_events(f.output_tokens.Add({{"model", label}, {"source", "events"}})),
+      output_tokens_usage(f.output_tokens.Add({{"model", label}, {"source", "usage"}})),
+      reasoning_tokens(of(f.reasoning_tokens, label)),
+      finish_reasons{},
+      families_(f),
+      label_(std::move(label)) {
     for (std::size_t i = 0; i < duration.size(); ++i)
         duration[i] = &f.duration.Add({{"model", label_}, {"outcome", std::string(k_folded_names[i])}},
                                       buckets::duration());
@@ -74,7 +74,7 @@ ModelSeries::ModelSeries(ModelFamilies& f, std::string label)
             &f.finish_reasons.Add({{"model", label_}, {"finish_reason", std::string(k_finish_reasons[i])}});
 }
 
-prometheus::Counter& ModelSeries::requests(Endpoint endpoint, int code, Outcome outcome) {
+prometheus::Counter& ModelSeries::requests(ApiEndpoint endpoint, int code, Outcome outcome) {
     const auto key = static_cast<std::uint32_t>(code) << 16 | static_cast<std::uint32_t>(endpoint) << 8 |
                      static_cast<std::uint32_t>(outcome);
     const std::lock_guard lock(mutex_);
@@ -90,7 +90,7 @@ prometheus::Counter& ModelSeries::requests(Endpoint endpoint, int code, Outcome 
 
 void ModelSeries::show_requests() {
     for (std::size_t e = 0; e < k_endpoint_names.size(); ++e)
-        requests(static_cast<Endpoint>(e), 200, Outcome::ok);
+        requests(static_cast<ApiEndpoint>(e), 200, Outcome::ok);
 }
 
 Telemetry::Telemetry(const TelemetrySettings& settings)
@@ -133,8 +133,8 @@ void Telemetry::sample_counter(std::string name, std::string help, std::vector<L
                                                  std::move(help), std::move(readings)));
 }
 
-void Telemetry::log_access(std::string&& line, bool is_error) const {
-    if (access_log_) access_log_(std::move(line), is_error);
+void Telemetry::log_access(std::string&& line) const {
+    if (access_log_) access_log_(std::move(line));
 }
 
 void Telemetry::upstream_connect(bool ok, Duration took) {
@@ -170,14 +170,14 @@ void Telemetry::config_restart_required(bool required) {
 }
 
 void Telemetry::refused_head(int status, Outcome outcome, std::string_view reason) {
-    unknown_.requests(Endpoint::passthrough, status, outcome).Increment();
+    unknown_.requests(ApiEndpoint::passthrough, status, outcome).Increment();
     process_.failures.add(reason);
     JsonLine line;
     line.add("time", rfc3339_now())
         .add("level", std::string_view("warning"))
         .add("msg", std::string_view("refused before there was a request"));
     line.add("status", std::int64_t{status}).add("outcome", name_of(outcome)).add("reason", reason);
-    log_access(std::move(line).finish(), false);
+    log_access(std::move(line).finish());
 }
 
 void Telemetry::set_models(const std::vector<std::string>& always, std::size_t max_models) {

@@ -16,6 +16,7 @@
 
 #include "metrics/catalogue.hpp"
 #include "metrics/clock.hpp"
+#include "metrics/process_collector.hpp"
 #include "metrics/sampled.hpp"
 
 namespace noren::metrics {
@@ -26,18 +27,10 @@ class ModelSeries {
     ModelSeries(ModelFamilies& families, std::string label);
 
     /// The counter of one way to end, created at its first use.
-    prometheus::Counter& requests(Endpoint endpoint, int code, Outcome outcome);
+    prometheus::Counter& requests(ApiEndpoint endpoint, int code, Outcome outcome);
     /// At 0 before the first request, so that a rate over it begins there.
     void show_requests();
-    const std::string& label() const { return label_; }
 
-  private:
-    ModelFamilies& families_;
-    std::string label_;
-    std::mutex mutex_;
-    std::unordered_map<std::uint32_t, prometheus::Counter*> requests_;
-
-  public:
     std::array<Histogram*, k_folded_names.size()> duration;  ///< by Folded
     Histogram& ttft;
     Histogram& upstream_ttft;
@@ -52,6 +45,12 @@ class ModelSeries {
     prometheus::Counter& output_tokens_usage;
     prometheus::Counter& reasoning_tokens;
     std::array<prometheus::Counter*, k_finish_reasons.size()> finish_reasons;
+
+  private:
+    ModelFamilies& families_;
+    const std::string label_;
+    std::mutex mutex_;  ///< of the map: taken once for each request
+    std::unordered_map<std::uint32_t, prometheus::Counter*> requests_;
 };
 
 struct TelemetrySettings {
@@ -63,15 +62,14 @@ struct TelemetrySettings {
 /// Thread-safe. Outlives every ExchangeMeter.
 class Telemetry {
   public:
-    using AccessLog = std::function<void(std::string&& line, bool is_error)>;
+    using AccessLog = std::function<void(std::string&& line)>;
 
     explicit Telemetry(const TelemetrySettings& settings);
 
     /// Everything, as Prometheus text 0.0.4.
     std::string exposition() const;
 
-    /// A gauge read at each scrape. Empty: the series is absent just now. read must be safe on the scraping
-    /// thread.
+    /// A gauge read at each scrape, on the scraping thread. Empty: the series is absent just now.
     void sample(std::string name, std::string help, std::vector<LabelledReading> readings);
 
     /// Likewise a counter that is kept elsewhere.
@@ -80,8 +78,9 @@ class Telemetry {
 
     /// Set before the first exchange.
     void set_access_log(AccessLog log) { access_log_ = std::move(log); }
-    void log_access(std::string&& line, bool is_error) const;
+    void log_access(std::string&& line) const;
 
+    /// An attempt to connect to the engine has ended.
     void upstream_connect(bool ok, Duration took);
     /// A client's connection that was closed as soon as it was accepted; why: a label of
     /// noren_client_connections_refused_total.
@@ -91,9 +90,12 @@ class Telemetry {
     /// result: a label of noren_engine_page_fetches_total. bytes: of the body.
     void page_fetch(std::string_view result, std::size_t bytes);
     void page_share() { process_.page_shares.Increment(); }
+    /// Changed TLS files were taken over, or refused.
     void tls_reload(bool ok) { process_.tls_reloads.add(ok ? "ok" : "error"); }
-    void config_reload(bool ok, std::chrono::system_clock::time_point at);
+    /// The configuration that noren started with is in force.
     void config_loaded(std::chrono::system_clock::time_point at);
+    /// A reload was tried.
+    void config_reload(bool ok, std::chrono::system_clock::time_point at);
     void config_restart_required(bool required);
     /// A head that was refused before there was an exchange: requests, failures and a log line of its own.
     void refused_head(int status, Outcome outcome, std::string_view reason);

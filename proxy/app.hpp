@@ -48,7 +48,8 @@ class App {
     App(const config::Resolved& loaded, config::Sources sources, const HeartbeatLimits& heartbeat = {});
     ~App();
 
-    void run(bool handle_signals);
+    /// with_signals: SIGTERM, SIGINT and SIGHUP are this App's.
+    void run(bool with_signals);
 
     /// Any thread: into the log, where a reader that is stuck delays nobody.
     void warn(std::string_view message);
@@ -61,25 +62,36 @@ class App {
     std::uint16_t ops_port() const { return ops_.port(); }
 
   private:
-    void sample_gauges();
-    std::string metrics_page();
     OpsHooks ops_hooks();
     Drain::Hooks drain_hooks();
     void apply(const config::Config& config);
+    void set_limits(const config::Config& config);
     void put_in_force(const config::Config& config);
     void handle_signals();
+    void terminate_with(std::chrono::milliseconds lame_duck);
     void end();
+    std::uint32_t most_connections() const;
+
+    // What happens to its parts (app_events.cpp).
     void engine_changed(bool up, std::string_view why);
     void page_fetched(const engine_page::Outcome& outcome);
     void worker_changed(std::size_t worker, bool stuck);
     void refusing(std::string_view reason, const RefusalEpisode::News& news);
-    std::uint32_t most_connections() const;
-    void terminate_with(std::chrono::milliseconds lame_duck);
+
+    // What it tells of itself (app_status.cpp).
+    void sample_gauges();
+    void sample_one(std::string name, std::string help, std::function<std::optional<double>()> read);
+    void sample_admission();
+    void sample_service();
+    void sample_certificates();
+    std::string metrics_page();
+    Status status();
+    std::vector<std::string> not_ready_because() const;
+
+    // What it can be told (app_control.cpp).
     std::string control(std::string_view words);
     std::string reload_for_control();
     std::string override_limit(std::uint32_t limit);
-    Status status();
-    std::vector<std::string> not_ready_because() const;
 
     asio::io_context io_{1};
     Log log_;
@@ -91,7 +103,7 @@ class App {
     admission::Gate gate_;
     admission::RetryAfter retry_after_;
     std::atomic<bool> engine_up_{false};
-    config::Endpoint engine_;
+    config::Address engine_;
     upstream::Resolver resolver_;
     engine_page::PageBoard pages_;
     engine_page::EngineView engine_view_;

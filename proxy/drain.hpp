@@ -1,10 +1,10 @@
 #pragma once
-// Going out of service without cutting anybody off: not ready at once, refusing after a while, over when
-// nothing runs.
+// Going out of service without cutting anybody off: not ready at once, then refusing, over when nothing runs.
 
 #include <chrono>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -37,6 +37,7 @@ class Drain {
     /// Starts. If one is running, only its lame-duck time may become shorter. That of the settings may be
     /// overruled (Ctrl-C: none).
     void begin(const config::Drain& settings, std::chrono::milliseconds lame_duck);
+    /// Back to service, from any phase.
     void call_off();
     Phase phase() const { return phase_; }
     std::string_view phase_name() const;

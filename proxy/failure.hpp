@@ -36,6 +36,7 @@ enum class Reason : unsigned char {
 
 /// The word in x-noren-reason, logs and metrics.
 std::string_view word_of(Reason reason);
+/// How an exchange that it ends is counted.
 metrics::Outcome outcome_of(Reason reason);
 
 struct Failure {
@@ -63,8 +64,7 @@ class Verdict {
 /// status: 0 = the usual one of the reason.
 Failure make_failure(Reason reason, std::string_view detail, int status = 0);
 
-/// A whole answer, head and body, in the dialect of the API called, so that its SDK raises the error it has
-/// for it.
+/// A whole answer, head and body, in the dialect of the API called, so that its SDK raises the right error.
 std::string to_response(const Failure& failure, Dialect dialect, const Reply& reply);
 
 }  // namespace noren::proxy

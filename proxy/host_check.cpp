@@ -30,10 +30,10 @@ std::string words_of(int error) {
 }
 
 /// Whether it can be bound to, at any port; 0 or errno. Every address of all interfaces can.
-int bind_error(const config::Endpoint& endpoint) {
-    if (endpoint.is_unix() || endpoint.host.empty() || endpoint.host == "::") return 0;
+int bind_error(const config::Address& wanted) {
+    if (wanted.is_unix() || wanted.host.empty() || wanted.host == "::") return 0;
     boost::system::error_code no_address;
-    const asio::ip::tcp::endpoint address(asio::ip::make_address(endpoint.host, no_address), 0);
+    const asio::ip::tcp::endpoint address(asio::ip::make_address(wanted.host, no_address), 0);
     if (no_address) return EADDRNOTAVAIL;
     const net::Descriptor probe(::socket(address.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!probe.is_open()) return errno == EAFNOSUPPORT ? EAFNOSUPPORT : 0;
@@ -42,10 +42,10 @@ int bind_error(const config::Endpoint& endpoint) {
     return !bound && (errno == EADDRNOTAVAIL || errno == EINVAL || errno == ENODEV) ? errno : 0;
 }
 
-void check_address(config::Resolved& loaded, std::string_view key, const config::ParsedEndpoint& parsed) {
-    const int error = parsed.endpoint ? bind_error(*parsed.endpoint) : 0;
+void check_address(config::Resolved& loaded, std::string_view key, const config::ParsedAddress& parsed) {
+    const int error = parsed.address ? bind_error(*parsed.address) : 0;
     if (error == 0) return;
-    loaded.add_mistake(key, config::quote(config::to_string(*parsed.endpoint)) + " (" + words_of(error) + ')',
+    loaded.add_mistake(key, config::quote(config::to_string(*parsed.address)) + " (" + words_of(error) + ')',
                        "an address of this machine");
 }
 

@@ -2,7 +2,7 @@
 // What a good configuration asks of the machine it is on, and whether that is there: so that `noren check`
 // finds what would otherwise be found at the start.
 
-#include "config/overrides.hpp"
+#include "config/load.hpp"
 
 namespace noren::proxy {
 

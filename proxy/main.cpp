@@ -1,5 +1,5 @@
-// noren: command line to action. Exit status: 0 done, 1 failed, 2 wrong usage, 78 (EX_CONFIG) a config with
-// mistakes.
+// noren: command line to action. Exit status: 0 done, 1 failed, 2 wrong usage, 3 no noren to ask (ctl),
+// 78 (EX_CONFIG) a config with mistakes.
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -9,11 +9,12 @@
 #include <exception>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
-#include "config/overrides.hpp"
+#include "config/load.hpp"
 #include "proxy/app.hpp"
 #include "proxy/cli/ctl_command.hpp"
 #include "proxy/cli/observe_command.hpp"
@@ -26,6 +27,7 @@ namespace {
 
 using namespace noren;
 
+constexpr int k_wrong_usage = 2;
 constexpr int k_config_error = 78;
 
 void add_override_flags(CLI::App& cli, config::Overrides& flags) {
@@ -94,61 +96,74 @@ std::string version_line() {
            std::string(proxy::compiler()) + ")";
 }
 
+CLI::App* add_check(CLI::App& cli, std::string& file) {
+    CLI::App* check =
+        cli.add_subcommand("check", "Say whether a config file is good, or every mistake in it");
+    check->add_option("FILE", file, "the config file")->required();
+    return check;
+}
+
+CLI::App* add_observe(CLI::App& cli, proxy::ObserveOptions& options) {
+    CLI::App* observe =
+        cli.add_subcommand("observe", "Print what noren would record for a captured answer body");
+    observe->add_option("FILE", options.file, "the body, as after HTTP de-chunking; - is stdin")->required();
+    observe->add_option("--status", options.status, "the answer's status (200)");
+    observe->add_option("--content-type", options.content_type, "the answer's Content-Type");
+    observe->add_option("--content-encoding", options.content_encoding, "the answer's Content-Encoding");
+    observe->add_option("--split", options.split, "feed it in pieces of N bytes, or cut in \"all\" ways");
+    return observe;
+}
+
+/// limit: what follows the command, if anything does.
+void add_ctl(CLI::App& cli, proxy::CtlOptions& options, std::string& limit) {
+    CLI::App* ctl = cli.add_subcommand("ctl", "Say something to a running noren");
+    ctl->add_option("COMMAND", options.command, "reload, drain, undrain, status, ready or limit")
+        ->required()
+        ->check(CLI::IsMember({"reload", "drain", "undrain", "status", "ready", "limit"}));
+    ctl->add_option("N", limit,
+                    "for limit: requests in the engine at once until the next reload; 0 = unlimited");
+    ctl->add_option("--socket", options.socket, "its control socket (default: the one of the config)");
+    ctl->add_flag("--json", options.json, "print the answer as it came");
+    ctl->fallthrough();  // `noren ctl status --config FILE` as well as `noren --config FILE ctl status`
+}
+
+int ctl(proxy::CtlOptions options, const std::string& limit, const config::Sources& sources) {
+    if ((options.command == "limit") == limit.empty()) {
+        std::cerr << "noren ctl: a number belongs to limit, and to nothing else: noren ctl limit 48\n";
+        return k_wrong_usage;
+    }
+    if (!limit.empty()) options.command += " " + limit;
+    // So that it needs no path: the socket of the noren that these flags and variables would start.
+    if (options.socket.empty()) options.socket = config::control_socket(sources);
+    return proxy::ctl_command(options, std::cout, std::cerr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     occupy_standard_descriptors();
     CLI::App cli{"noren: a measuring, admitting reverse proxy in front of one LLM inference server"};
     cli.set_version_flag("--version", version_line());
-    config::Environment environment = config::read_environment(environ);
+    const config::Environment environment = config::read_environment(environ);
     config::Sources sources{environment.overrides, {}};
+    std::string check_file, ctl_limit;
+    proxy::ObserveOptions observe_options;
+    proxy::CtlOptions ctl_options;
     add_override_flags(cli, sources.flags);
-
-    std::string check_file;
-    auto* check_cli =
-        cli.add_subcommand("check", "Say whether a config file is good, or every mistake in it");
-    check_cli->add_option("FILE", check_file, "the config file")->required();
-
-    proxy::ObserveOptions observe;
-    auto* observe_cli =
-        cli.add_subcommand("observe", "Print what noren would record for a captured answer body");
-    observe_cli->add_option("FILE", observe.file, "the body, as after HTTP de-chunking; - is stdin")
-        ->required();
-    observe_cli->add_option("--status", observe.status, "the answer's status (200)");
-    observe_cli->add_option("--content-type", observe.content_type, "the answer's Content-Type");
-    observe_cli->add_option("--content-encoding", observe.content_encoding, "the answer's Content-Encoding");
-    observe_cli->add_option("--split", observe.split, "feed it in pieces of N bytes, or cut in \"all\" ways");
-
-    proxy::CtlOptions ctl;
-    ctl.socket.clear();
-    auto* ctl_cli = cli.add_subcommand("ctl", "Say something to a running noren");
-    ctl_cli->add_option("COMMAND", ctl.command, "reload, drain, undrain, status, ready or limit")
-        ->required()
-        ->check(CLI::IsMember({"reload", "drain", "undrain", "status", "ready", "limit"}));
-    std::string limit;
-    ctl_cli->add_option("N", limit,
-                        "for limit: requests in the engine at once until the next reload; 0 = unlimited");
-    ctl_cli->add_option("--socket", ctl.socket, "its control socket (default: the one of the config)");
-    ctl_cli->add_flag("--json", ctl.json, "print the answer as it came");
-    ctl_cli->fallthrough();  // `noren ctl status --config FILE` as well as `noren --config FILE ctl status`
+    const CLI::App* check_cli = add_check(cli, check_file);
+    const CLI::App* observe_cli = add_observe(cli, observe_options);
+    add_ctl(cli, ctl_options, ctl_limit);
     cli.require_subcommand(0, 1);
 
     try {
         cli.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return cli.exit(error) == 0 ? 0 : 2;
+        return cli.exit(error) == 0 ? 0 : k_wrong_usage;
     }
     if (cli.get_subcommands().empty()) return serve(sources, environment.warnings);
     for (const std::string& warning : environment.warnings)
         std::cerr << "noren: " << warning << "\n";
     if (check_cli->parsed()) return check(check_file);
-    if (observe_cli->parsed()) return proxy::observe_command(observe, std::cout, std::cerr);
-    if ((ctl.command == "limit") == limit.empty()) {
-        std::cerr << "noren ctl: a number belongs to limit, and to nothing else: noren ctl limit 48\n";
-        return 2;
-    }
-    if (!limit.empty()) ctl.command += " " + limit;
-    // So that it needs no path: the socket of the noren that these flags and variables would start.
-    if (ctl.socket.empty()) ctl.socket = config::control_socket(sources);
-    return proxy::ctl_command(ctl, std::cout, std::cerr);
+    if (observe_cli->parsed()) return proxy::observe_command(observe_options, std::cout, std::cerr);
+    return ctl(std::move(ctl_options), ctl_limit, sources);
 }

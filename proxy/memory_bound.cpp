@@ -28,7 +28,7 @@ constexpr std::uint64_t grown(std::uint64_t size) {
 
 MemoryBound memory_bound(const config::Config& config, std::uint64_t workers, std::uint64_t connections) {
     const config::Downstream& limits = config.downstream;
-    const auto engine = config::parse_upstream(config.upstream.url).endpoint;
+    const auto engine = config::parse_upstream(config.upstream.url).address;
     const std::uint64_t held = grown(limits.request_buffer + 2 * k_read);
 
     MemoryBound bound;

@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "metrics/access_log.hpp"
+#include "metrics/json_line.hpp"
 #include "proxy/tls_files.hpp"
 
 namespace noren::proxy {
@@ -163,7 +163,7 @@ ReloadResult Reload::take(config::Resolved resolved) {
             result.changes.push_back(change.to_string());
             if (change.restart_required) result.restart_required.push_back(change.key);
         }
-        const std::string limit_file = std::move(running_.admission.max_concurrency_file);
+        const std::string limit_file = running_.admission.max_concurrency_file;
         running_ = config::apply_live(running_, *resolved.config);
         if (running_.admission.max_concurrency_file != limit_file) watch_limit_file(resolved.limit_file.text);
         apply_(running_);

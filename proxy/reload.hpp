@@ -14,7 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "config/diff.hpp"
-#include "config/overrides.hpp"
+#include "config/load.hpp"
 #include "config/reload_schedule.hpp"
 #include "config/watch.hpp"
 #include "metrics/telemetry.hpp"

@@ -5,27 +5,22 @@
 #include <utility>
 
 #include "proxy/http/head.hpp"
+#include "proxy/http/hex.hpp"
 
 namespace noren::proxy {
 namespace {
 
 using Segments = std::vector<std::string>;
-using metrics::Endpoint;
-
-int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
+using metrics::ApiEndpoint;
 
 /// One round of percent-decoding and lower case.
 std::string fold(std::string_view path) {
     std::string folded;
     for (std::size_t i = 0; i < path.size(); ++i) {
         char c = path[i];
-        if (c == '%' && i + 2 < path.size() && hex_digit(path[i + 1]) >= 0 && hex_digit(path[i + 2]) >= 0) {
-            c = static_cast<char>(hex_digit(path[i + 1]) * 16 + hex_digit(path[i + 2]));
+        if (c == '%' && i + 2 < path.size() && http::hex_digit(path[i + 1]) >= 0 &&
+            http::hex_digit(path[i + 2]) >= 0) {
+            c = static_cast<char>(http::hex_digit(path[i + 1]) * 16 + http::hex_digit(path[i + 2]));
             i += 2;
         }
         folded.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c);
@@ -60,8 +55,8 @@ Segments segments_of(std::string_view path) {
     return segments;
 }
 
-/// As a server reads it that splits first: an escaped slash stays inside its segment, which a `*` then
-/// matches.
+/// As a server reads it that splits first: an escaped slash stays inside its segment, so that a `*` matches
+/// it.
 Segments segments_split_first(std::string_view path) {
     Segments segments;
     for_each_segment(path, [&](std::string_view segment) { add_segment(segments, fold(segment)); });
@@ -76,41 +71,41 @@ bool matches(const Segments& pattern, const Segments& path) {
 
 /// Labels are told by the last segments, so that an engine behind a path prefix is told as well. What is not
 /// named here generates text, or something like it.
-Endpoint endpoint_of(const Segments& path) {
+ApiEndpoint endpoint_of(const Segments& path) {
     struct Known {
         std::string_view name;
-        Endpoint endpoint;
+        ApiEndpoint endpoint;
     };
     constexpr std::array<Known, 20> k_known = {{
-        {"chat", Endpoint::chat_completions},
-        {"responses", Endpoint::responses},
-        {"messages", Endpoint::messages},
-        {"embeddings", Endpoint::embeddings},
-        {"embedding", Endpoint::embeddings},
-        {"embed", Endpoint::embeddings},
-        {"embed_all", Endpoint::embeddings},
-        {"embed_sparse", Endpoint::embeddings},
-        {"encode", Endpoint::embeddings},
-        {"pooling", Endpoint::embeddings},
-        {"rerank", Endpoint::rerank},
-        {"reranking", Endpoint::rerank},
-        {"rank", Endpoint::rerank},
-        {"score", Endpoint::rerank},
-        {"generative_scoring", Endpoint::rerank},
-        {"similarity", Endpoint::rerank},
-        {"classify", Endpoint::rerank},
-        {"decisions", Endpoint::rerank},
-        {"predict", Endpoint::rerank},
-        {"predict_tokens", Endpoint::rerank},
+        {"chat", ApiEndpoint::chat_completions},
+        {"responses", ApiEndpoint::responses},
+        {"messages", ApiEndpoint::messages},
+        {"embeddings", ApiEndpoint::embeddings},
+        {"embedding", ApiEndpoint::embeddings},
+        {"embed", ApiEndpoint::embeddings},
+        {"embed_all", ApiEndpoint::embeddings},
+        {"embed_sparse", ApiEndpoint::embeddings},
+        {"encode", ApiEndpoint::embeddings},
+        {"pooling", ApiEndpoint::embeddings},
+        {"rerank", ApiEndpoint::rerank},
+        {"reranking", ApiEndpoint::rerank},
+        {"rank", ApiEndpoint::rerank},
+        {"score", ApiEndpoint::rerank},
+        {"generative_scoring", ApiEndpoint::rerank},
+        {"similarity", ApiEndpoint::rerank},
+        {"classify", ApiEndpoint::rerank},
+        {"decisions", ApiEndpoint::rerank},
+        {"predict", ApiEndpoint::rerank},
+        {"predict_tokens", ApiEndpoint::rerank},
     }};
     const auto at = [&](std::size_t from_end) {
         return path.size() >= from_end ? std::string_view(path[path.size() - from_end]) : std::string_view();
     };
     const std::size_t batch = at(1) == "batch" ? 1 : 0;
-    if (at(1 + batch) == "completions" && at(2 + batch) == "chat") return Endpoint::chat_completions;
+    if (at(1 + batch) == "completions" && at(2 + batch) == "chat") return ApiEndpoint::chat_completions;
     const auto known =
         std::find_if(k_known.begin(), k_known.end(), [&](const Known& k) { return k.name == at(1); });
-    return known == k_known.end() ? Endpoint::completions : known->endpoint;
+    return known == k_known.end() ? ApiEndpoint::completions : known->endpoint;
 }
 
 /// Methods are case-sensitive (RFC 9110 9.1), but not for every server. Engines serve more than POST (SGLang:

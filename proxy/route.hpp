@@ -1,6 +1,5 @@
 #pragma once
-// What a request is for, told by its path: the metric label, the dialect of its errors, and whether it needs
-// a permit.
+// What a request is for, told by its path: metric label, dialect of its errors, whether it needs a permit.
 
 #include <string>
 #include <string_view>
@@ -14,7 +13,7 @@ namespace noren::proxy {
 enum class Dialect : unsigned char { openai, anthropic, tgi, ollama };
 
 struct Route {
-    metrics::Endpoint endpoint = metrics::Endpoint::passthrough;
+    metrics::ApiEndpoint endpoint = metrics::ApiEndpoint::passthrough;
     Dialect dialect = Dialect::openai;
     bool gated = false;
 };

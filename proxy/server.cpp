@@ -42,7 +42,7 @@ unsigned default_workers() {
 }
 
 Server::Server(Services& services, const std::shared_ptr<const Settings>& settings,
-               const config::Endpoint& listen, unsigned workers)
+               const config::Address& listen, unsigned workers)
     : listeners_(listen, workers, settings->config.listen_mode) {
     for (unsigned i = 0; i < workers; ++i)
         workers_.push_back(std::make_unique<Worker>(services, settings));

@@ -13,20 +13,20 @@
 
 namespace noren::proxy {
 
-/// How many workers `workers: 0` means: the CPUs this container may use (cgroup quota and affinity), at
-/// most 4.
+/// How many workers `workers: 0` means: the CPUs of this container (cgroup quota and affinity), at most 4.
 unsigned default_workers();
 
 class Server {
   public:
     /// Binds at once; throws boost::system::system_error where it cannot.
-    Server(Services& services, const std::shared_ptr<const Settings>& settings,
-           const config::Endpoint& listen, unsigned workers);
+    Server(Services& services, const std::shared_ptr<const Settings>& settings, const config::Address& listen,
+           unsigned workers);
     /// Breaks off what still runs.
     ~Server();
     Server(const Server&) = delete;
     Server& operator=(const Server&) = delete;
 
+    /// Starts the workers' threads.
     void start();
     /// Any thread, any time.
     void apply(const std::shared_ptr<const Settings>& settings);

@@ -2,7 +2,7 @@
 // The configuration in force, as exchanges use it: immutable, replaced as a whole by a reload. An exchange
 // keeps the one it began with.
 
-#include <memory>
+#include <utility>
 
 #include "config/config.hpp"
 #include "proxy/route.hpp"

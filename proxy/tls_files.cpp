@@ -32,7 +32,7 @@ bool with_clients(const config::Config& config) {
     return !config.tls.certificate.empty();
 }
 bool with_engine(const config::Config& config) {
-    const auto engine = config::parse_upstream(config.upstream.url).endpoint;
+    const auto engine = config::parse_upstream(config.upstream.url).address;
     return engine && engine->tls;
 }
 
@@ -133,7 +133,7 @@ TlsLoad TlsLoad::from(const config::Config& config, const TlsFiles& files) {
     }
     if (with_engine(config)) {
         const config::UpstreamTls& tls = config.upstream.tls;
-        const std::string host = config::parse_upstream(config.upstream.url).endpoint->host;
+        const std::string host = config::parse_upstream(config.upstream.url).address->host;
         const net::TlsContext::Client material{tls.server_name.empty() ? host : tls.server_name,
                                                maker.text(k_upstream.ca), maker.text(k_upstream.certificate),
                                                maker.text(k_upstream.key), tls.verify == "on"};

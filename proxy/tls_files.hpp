@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "config/overrides.hpp"
+#include "config/load.hpp"
 #include "proxy/net/tls_context.hpp"
 
 namespace noren::proxy {

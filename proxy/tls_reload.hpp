@@ -27,8 +27,7 @@ class TlsReload {
   public:
     using OnChange = std::function<void()>;
 
-    /// Throws std::runtime_error, naming every mistake, if the files are bad. on_change: the contexts are
-    /// new.
+    /// Throws std::runtime_error, naming every mistake, if the files are bad. on_change: contexts() is new.
     TlsReload(asio::io_context& io, const config::Config& config, metrics::Telemetry& telemetry, Log& log,
               OnChange on_change, std::chrono::milliseconds interval = std::chrono::seconds(1));
 

@@ -1,4 +1,5 @@
 #pragma once
+// What this program is.
 
 #include <string_view>
 
@@ -6,6 +7,6 @@ namespace noren::proxy {
 
 std::string_view version();   ///< "0.1.0"
 std::string_view revision();  ///< of the source, or "unknown"
-std::string_view compiler();
+std::string_view compiler();  ///< "gcc 12.2.0"
 
 }  // namespace noren::proxy

@@ -47,7 +47,7 @@ struct Services {
     admission::RetryAfter& retry_after;
     metrics::Telemetry& telemetry;
     upstream::Resolver& resolver;
-    config::Endpoint engine;
+    config::Address engine;
     const std::atomic<bool>& engine_up;  ///< as the health probe last saw it
     engine_page::PageBoard& pages;
 };

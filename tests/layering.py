@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the includes to the layers: config and metrics know nothing of ours, proxy knows both, nobody knows proxy but its
-main and the tests; inside proxy the HTTP rules, admission and relay bodies do no I/O; headers compile on their own.
-Ends with "N passed, N failed"."""
+"""Holds the includes to the layers of ARCHITECTURE.md: config and metrics know nothing of ours, proxy knows both, nobody
+knows proxy but its main and the tests; inside proxy the HTTP rules, admission and relay bodies do no I/O. Each file counts
+as one case. Ends with "N passed, N failed"."""
 import os
 import re
 import sys
@@ -18,8 +18,14 @@ MAY = {
     "proxy/http": {"proxy/http"},
     "proxy/admission": {"proxy/admission", "proxy/net/notifiable.hpp"},
     "proxy/relay": {"proxy/http", "proxy/relay"},
-    "proxy/net": {"proxy/net", "config", "metrics/clock.hpp"},
+    "proxy/net": {"proxy/net", "config/address.hpp", "metrics/clock.hpp"},
     "proxy/upstream": {"proxy/upstream", "proxy/net", "proxy/http", "config", "metrics/clock.hpp"},
+    "proxy/log": {"proxy/log", "config/config.hpp", "metrics/json_line.hpp"},
+    "proxy/engine_page": {"proxy/engine_page", "proxy/upstream", "proxy/net", "proxy/http", "proxy/relay", "config", "metrics"},
+    "proxy/ops": {"proxy/ops", "proxy/http", "proxy/net/socket_file.hpp", "proxy/memory_bound.hpp", "config/address.hpp",
+                  "config/keys.hpp", "metrics/clock.hpp", "metrics/utf8.hpp"},
+    "proxy/cli": {"proxy/cli", "proxy/ops/control_protocol.hpp", "proxy/ops/json_text.hpp", "metrics/observe",
+                  "metrics/utf8.hpp"},
     "tests/sim": {"tests/sim"},
     "tests/sim/unit": {"tests/sim", "tests/support/eventually.hpp"},
     "tests/bench": {"tests/bench", "tests/sim/token_text.hpp", "proxy", "metrics", "config"},

@@ -50,22 +50,26 @@ const JsonSchema& usage() {
     return schema;
 }
 
+/// A call that the model makes.
+const JsonSchema& function() {
+    static const JsonSchema schema{{{"name", nullptr}, {"arguments", &text()}}};
+    return schema;
+}
+
 const JsonSchema& tool_calls() {
-    static const JsonSchema function{{{"name", nullptr}, {"arguments", &text()}}};
-    static const JsonSchema schema{{{"function", &function}}};
+    static const JsonSchema schema{{{"function", &function()}}};
     return schema;
 }
 
 /// A chat message or a piece of one.
 const JsonSchema& message() {
-    static const JsonSchema function{{{"name", nullptr}, {"arguments", &text()}}};
     static const JsonSchema schema{{{"content", &text()},
                                     {"reasoning_content", &text()},
                                     {"reasoning", &text()},
                                     {"refusal", &text()},
                                     {"thinking", &text()},
                                     {"tool_plan", &text()},
-                                    {"function_call", &function},
+                                    {"function_call", &function()},
                                     {"tool_calls", &tool_calls()},
                                     {"usage", &usage()},
                                     {"model", nullptr}}};

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "metrics/observe/ascii.hpp"
+
 namespace noren::metrics {
 namespace {
 
 constexpr std::size_t k_slice = 4096;     // looked at in one go
 constexpr std::size_t k_max_head = 2048;  // of a part's header fields
-
-char lower(char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
-}
 
 /// The value of a parameter as in `; name="value"` or `; name=value`; empty: it has none.
 std::string parameter(std::string_view field, std::string_view name) {
@@ -19,8 +17,7 @@ std::string parameter(std::string_view field, std::string_view name) {
         at = std::min(field.find_first_not_of("; \t", at), field.size());
         const std::string_view rest = field.substr(at);
         if (rest.size() <= name.size() || rest[name.size()] != '=') continue;
-        if (!std::equal(name.begin(), name.end(), rest.begin(), [](char a, char b) { return a == lower(b); }))
-            continue;
+        if (!same_word(rest.substr(0, name.size()), name)) continue;
         const std::string_view value = rest.substr(name.size() + 1);
         if (value.starts_with('"')) return std::string(value.substr(1, value.find('"', 1) - 1));
         return std::string(value.substr(0, value.find_first_of("; \t\r\n")));
@@ -32,9 +29,7 @@ std::string parameter(std::string_view field, std::string_view name) {
 
 bool FormFields::is_form(std::string_view content_type) {
     constexpr std::string_view k_form = "multipart/form-data";
-    return content_type.size() >= k_form.size() &&
-           std::equal(k_form.begin(), k_form.end(), content_type.begin(),
-                      [](char a, char b) { return a == lower(b); });
+    return same_word(content_type.substr(0, k_form.size()), k_form);
 }
 
 FormFields::FormFields(std::string_view content_type) {

@@ -10,7 +10,7 @@
 
 namespace noren::metrics {
 
-/// Bytes come in pieces cut anywhere. Of a file nothing is kept, of a field k_max_field bytes. May throw
+/// Bytes come cut anywhere. Of a file nothing is kept, of a field k_max_field bytes. May throw
 /// std::bad_alloc.
 class FormFields {
   public:

@@ -3,8 +3,7 @@
 // Bytes come in pieces cut anywhere; no piece is held back, so a document of any size passes in bounded
 // memory: an embedding's million floats leave nothing behind, a token event a few nodes.
 //
-// Beyond the RFC it takes what inference servers written in Python send: NaN, Infinity, and strings that are
-// not UTF-8.
+// Beyond the RFC it takes what servers written in Python send: NaN, Infinity, strings that are not UTF-8.
 
 #include <array>
 #include <cstddef>

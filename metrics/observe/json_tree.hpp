@@ -1,6 +1,5 @@
 #pragma once
-// The part of a JSON document that somebody will ask for: where it is kept (JsonTree) and how it is read
-// (JsonValue).
+// The part of a JSON document that somebody will ask for: kept in a JsonTree, read as JsonValues.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +25,7 @@ class JsonValue {
     bool is(JsonType type) const;
     /// There, and not null.
     bool present() const { return *this && !is(JsonType::null); }
-    /// A member of an object; of repeated keys the last one counts, as in a Python dict. Nothing for anything
-    /// else.
+    /// A member of an object, of repeated keys the last (as in a Python dict); of anything else nothing.
     JsonValue operator[](JsonKey key) const;
     /// False: it is no object, or has none of them. True: it may have one.
     bool may_have(JsonKeySet keys) const;

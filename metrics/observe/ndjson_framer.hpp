@@ -20,8 +20,8 @@ class NdjsonFramer {
     std::uint64_t position_ = 0;
     std::uint64_t line_start_ = 0;
     bool line_begun_ = false;
-    std::string_view
-        held_;  ///< a control character that is a blank if the line ends here, and an error if it does not
+    /// A control character that is a blank if the line ends here, and an error if it does not.
+    std::string_view held_;
 };
 
 }  // namespace noren::metrics

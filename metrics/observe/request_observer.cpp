@@ -50,8 +50,7 @@ std::optional<std::int64_t> choices_of(const JsonValue& body) {
 }  // namespace
 
 struct RequestObserver::State {
-    /// A body without a type, or with a wrong one as curl -d sends it, is looked at as JSON: what is none
-    /// says nothing.
+    /// A body without a type, or with a wrong one as curl -d sends it, is looked at as JSON too.
     explicit State(std::string_view content_type) {
         if (FormFields::is_form(content_type)) form.emplace(content_type);
     }

@@ -12,9 +12,9 @@ namespace noren::metrics {
 struct RequestFacts {
     std::optional<std::string> model;  ///< top-level "model", at most 256 bytes are kept
     std::optional<bool> stream;        ///< top-level "stream"
-    std::optional<std::int64_t>
-        max_tokens;  ///< max_completion_tokens, max_output_tokens, max_tokens, max_new_tokens
-                     ///< (also in "parameters"), num_predict (also in "options"), n_predict
+    /// max_completion_tokens, max_output_tokens, max_tokens, max_new_tokens (also in "parameters" and
+    /// "sampling_params"), n_predict, num_predict (also in "options"): the first of these that is there
+    std::optional<std::int64_t> max_tokens;
     /// Sequences generated at the same time: prompts (a list in "prompt", "text" or "input_ids") times the
     /// highest of n and best_of, wherever the API has them. Empty: nothing was said of it.
     std::optional<std::int64_t> choices;

@@ -1,108 +1,20 @@
 #include "metrics/observe/response_observer.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cctype>
 #include <new>
 #include <utility>
 
-#include "metrics/observe/answer_schema.hpp"
+#include "metrics/observe/ascii.hpp"
+#include "metrics/observe/body_format.hpp"
+#include "metrics/observe/borrowed_sieve.hpp"
+#include "metrics/observe/done_marker.hpp"
 #include "metrics/observe/event_pattern.hpp"
 #include "metrics/observe/event_sink.hpp"
-#include "metrics/observe/json_sieve.hpp"
 #include "metrics/observe/ndjson_framer.hpp"
 #include "metrics/observe/sse_framer.hpp"
 #include "metrics/observe/token_rules.hpp"
 
 namespace noren::metrics {
 namespace {
-
-enum class BodyFormat : unsigned char { opaque, json, sse, ndjson };
-
-std::string lower(std::string_view text) {
-    std::string out(text);
-    std::transform(out.begin(), out.end(), out.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return out;
-}
-
-std::string media_type(std::string_view content_type) {
-    std::string type = lower(content_type.substr(0, content_type.find(';')));
-    while (!type.empty() && (type.back() == ' ' || type.back() == '\t'))
-        type.pop_back();
-    return type.substr(std::min(type.size(), type.find_first_not_of(" \t")));
-}
-
-BodyFormat format_of(std::string_view content_type) {
-    constexpr std::array<std::string_view, 4> k_ndjson = {"application/x-ndjson", "application/ndjson",
-                                                          "application/jsonl", "application/x-jsonlines"};
-    const std::string type = media_type(content_type);
-    if (type == "text/event-stream") return BodyFormat::sse;
-    if (std::find(k_ndjson.begin(), k_ndjson.end(), type) != k_ndjson.end()) return BodyFormat::ndjson;
-    return type == "application/json" || type.ends_with("+json") ? BodyFormat::json : BodyFormat::opaque;
-}
-
-/// Is this data exactly [DONE], blanks around it aside?
-class DoneMarker {
-  public:
-    void reset() { at_ = 0; }
-    void feed(std::string_view bytes) {
-        for (const char c : bytes) {
-            if (at_ > k_word.size()) return;
-            const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
-            if (blank && (at_ == 0 || at_ == k_word.size())) continue;
-            at_ = at_ < k_word.size() && c == k_word[at_] ? at_ + 1 : k_word.size() + 1;
-        }
-    }
-    bool seen() const { return at_ == k_word.size(); }
-
-  private:
-    static constexpr std::string_view k_word = "[DONE]";
-    std::size_t at_ = 0;
-};
-
-/// A parser for as long as a document needs one. Most events are recognised without, so the parsers of a
-/// thread's streams are few and warm, and a stream between two events holds none.
-class BorrowedSieve {
-  public:
-    BorrowedSieve() = default;
-    ~BorrowedSieve() { give_back(); }
-    BorrowedSieve(const BorrowedSieve&) = delete;
-    BorrowedSieve& operator=(const BorrowedSieve&) = delete;
-
-    /// Ready for a document if it was not borrowed before.
-    JsonSieve& operator*() {
-        if (!sieve_ && !spare().empty()) {
-            sieve_ = std::move(spare().back());
-            spare().pop_back();
-        }
-        if (!sieve_) sieve_ = std::make_unique<JsonSieve>(answer_schema());
-        return *sieve_;
-    }
-    JsonSieve* operator->() { return &**this; }
-    explicit operator bool() const { return sieve_ != nullptr; }
-
-    void give_back() noexcept {
-        if (!sieve_) return;
-        sieve_->reset();
-        if (spare().size() < k_spare) spare().push_back(std::move(sieve_));
-        sieve_.reset();
-    }
-
-  private:
-    static constexpr std::size_t k_spare = 8;
-
-    static std::vector<std::unique_ptr<JsonSieve>>& spare() {
-        thread_local std::vector<std::unique_ptr<JsonSieve>> sieves = [] {
-            std::vector<std::unique_ptr<JsonSieve>> none;
-            none.reserve(k_spare);
-            return none;
-        }();
-        return sieves;
-    }
-
-    std::unique_ptr<JsonSieve> sieve_;
-};
 
 void keep_last(std::optional<std::int64_t>& kept, const std::optional<std::int64_t>& newer) {
     if (newer) kept = newer;
@@ -152,7 +64,7 @@ ResponseObserver::State::State(int status, std::string_view content_type, std::s
     : format(format_of(content_type)) {
     seen.streaming = format == BodyFormat::sse || format == BodyFormat::ndjson;
     seen.error = status >= 400;
-    seen.opaque = !content_encoding.empty() && lower(content_encoding) != "identity";
+    seen.opaque = !content_encoding.empty() && !same_word(content_encoding, "identity");
     if (seen.opaque) format = BodyFormat::opaque;
 }
 
@@ -225,8 +137,7 @@ void ResponseObserver::State::read_data(std::string_view piece) {
     if (format == BodyFormat::sse) done_marker.feed(piece);
 }
 
-/// The event goes on where it had seemed to be whole, or its end is still to come: as if nothing had been
-/// recognised.
+/// The event goes on where it had seemed whole, or its end is still to come: it was not recognised after all.
 void ResponseObserver::State::read_recognised() {
     if (!recognised.empty()) read_data(std::exchange(recognised, {}));
 }

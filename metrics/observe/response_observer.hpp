@@ -19,10 +19,9 @@ struct Observation {
     bool error = false;      ///< status >= 400, or an error object or event in the body
     bool complete = false;   ///< the protocol's own end marker was seen
     std::uint64_t token_events = 0;
-    std::uint64_t unparsed_events =
-        0;  ///< events that are no JSON object, or over a bound: relayed, not understood
-    std::optional<std::uint64_t> first_token_event_start;
-    std::optional<std::uint64_t> first_token_event_offset;
+    std::uint64_t unparsed_events = 0;  ///< no JSON object, or over a bound: relayed, not understood
+    std::optional<std::uint64_t> first_token_event_start;   ///< offset in the body of its first byte
+    std::optional<std::uint64_t> first_token_event_offset;  ///< ... and behind its last
     std::optional<std::int64_t> output_tokens;
     TokenSource output_tokens_source = TokenSource::none;
     std::optional<std::int64_t> input_tokens;
@@ -34,19 +33,16 @@ struct Observation {
     bool operator==(const Observation&) const = default;
 };
 
-/// Sans-IO: bytes in, counts out. Never throws, never delays or changes a byte, memory bounded whatever
-/// comes.
+/// Sans-IO: bytes in, counts out. Never throws, never delays or changes a byte; memory is bounded.
 class ResponseObserver {
   public:
-    /// status: of the final answer; content_type / content_encoding: field values as received, empty if
-    /// absent.
+    /// status: of the final answer. The others: field values as received, empty if absent.
     ResponseObserver(int status, std::string_view content_type, std::string_view content_encoding);
     ~ResponseObserver();
     ResponseObserver(ResponseObserver&&) noexcept;
     ResponseObserver& operator=(ResponseObserver&&) noexcept;
 
-    /// Body bytes in order (transfer coding removed), cut anywhere. Returns how many token events they
-    /// completed.
+    /// Body bytes without their transfer coding, cut anywhere. Returns how many token events they completed.
     std::uint32_t feed(std::string_view bytes) noexcept;
 
     /// The body is over (whole or cut). Returns the token events that only the end completed (0 or 1).
@@ -58,8 +54,7 @@ class ResponseObserver {
     /// Token events so far.
     std::uint64_t token_events() const noexcept;
 
-    /// For tools and tests: the end offset of every later token event is appended there. Must outlive the
-    /// observer.
+    /// For tools and tests: appends the end offset of every later token event. Must outlive the observer.
     void record_offsets(std::vector<std::uint64_t>* offsets) noexcept;
 
   private:

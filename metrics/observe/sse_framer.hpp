@@ -1,7 +1,6 @@
 #pragma once
 // Server-sent events as the HTML standard frames them (section 9.2.6): an optional BOM, lines ended by LF, CR
-// or CRLF, a blank line ends an event. Of the fields only data and event mean something here. Sans-IO, no
-// buffer.
+// or CRLF, a blank line ends an event. Only the fields data and event count here. Sans-IO, no buffer.
 
 #include <algorithm>
 #include <array>

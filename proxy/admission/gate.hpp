@@ -6,8 +6,7 @@
 //   running <= cap whenever a permit is given out (after shrinking, running falls to the cap by itself);
 //   nobody is admitted past a waiter (strict FIFO over all threads);
 //   a waiter exists only while running >= cap: a free permit never lies beside a sleeping waiter;
-//   a ticket is in exactly one state, and a permit comes back exactly once, by a destructor if by nothing
-//   else.
+//   a ticket is in exactly one state, and a permit comes back exactly once, by a destructor at the latest.
 
 #include <atomic>
 #include <cstdint>
@@ -62,7 +61,7 @@ class Ticket {
     /// After `granted`.
     Permit take();
 
-    /// Gives the place up. True: it was still waiting and now never will be granted. False: it was decided
+    /// Gives the place up. True: it was still waiting and will never be granted. False: it was decided
     /// before.
     bool leave();
 
@@ -90,12 +89,12 @@ class Gate {
     /// One decision: admitted (take the permit), queued (the waiter will be told), or refused.
     Entry enter(Ticket& ticket);
 
-    /// Growing wakes waiters at once; shrinking below what runs waits for it; those already queued stay
-    /// queued.
+    /// Growing wakes waiters at once; shrinking below what runs waits for it; who is queued stays queued.
     void set_limits(const GateLimits& limits);
 
     /// Refuses all who wait and all who come, until open(). Permits stay good.
     void close();
+    /// Admits again.
     void open();
 
     // For metrics: each figure is right, the three need not be of the same instant.

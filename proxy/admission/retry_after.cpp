@@ -6,8 +6,8 @@
 namespace noren::proxy::admission {
 
 void RetryAfter::observe(std::chrono::duration<double> service_time) {
-    // An eighth of each new value: some tens of requests to follow a change, as in TCP's RTT estimate (RFC
-    // 6298).
+    // An eighth of each new value, as in TCP's RTT estimate (RFC 6298): some tens of requests follow a
+    // change.
     constexpr double k_weight = 0.125;
     double mean = mean_service_.load(std::memory_order_relaxed);
     double next = 0;

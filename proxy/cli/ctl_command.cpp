@@ -16,6 +16,7 @@
 
 #include "proxy/cli/status_table.hpp"
 #include "proxy/ops/control_protocol.hpp"
+#include "proxy/ops/json_text.hpp"
 
 namespace noren::proxy {
 namespace {
@@ -30,10 +31,6 @@ constexpr int k_failed = 1;
 constexpr int k_nobody_there = 3;
 constexpr std::size_t k_longest_path = sizeof(sockaddr_un::sun_path) - 1;
 constexpr std::size_t k_max_reply = 4 * 1024 * 1024;
-
-std::string text_of(const json::value& value) {
-    return value.is_string() ? std::string(value.as_string()) : json::serialize(value);
-}
 
 int explain_no_connection(const CtlOptions& options, const error_code& error, std::ostream& err) {
     if (error == asio::error::access_denied) {
@@ -68,11 +65,11 @@ void print_lines(const json::object& reply, const char* name, std::string_view i
     const auto* lines = reply.if_contains(name);
     if (!lines || !lines->is_array()) return;
     for (const json::value& line : lines->as_array())
-        out << indent << text_of(line) << "\n";
+        out << indent << plain_text(line) << "\n";
 }
 
 void print_reply(const json::object& reply, std::ostream& out) {
-    if (const auto* message = reply.if_contains("message")) out << text_of(*message) << "\n";
+    if (const auto* message = reply.if_contains("message")) out << plain_text(*message) << "\n";
     // As a compiler writes them, so that editors find the place.
     print_lines(reply, "errors", "", out);
     print_lines(reply, "changes", "  ", out);

@@ -8,7 +8,7 @@
 namespace noren::proxy {
 
 struct CtlOptions {
-    std::string socket = "/run/noren/control.sock";
+    std::string socket;   ///< path of the control socket
     std::string command;  ///< reload, drain, undrain, status, ready, limit N
     bool json = false;    ///< the answer as it came
     /// For the answer: a noren that hangs must not hang a preStop hook.

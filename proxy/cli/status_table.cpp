@@ -9,17 +9,14 @@
 
 #include <boost/json.hpp>
 
+#include "proxy/ops/json_text.hpp"
+
 namespace noren::proxy {
 namespace {
 
 namespace json = boost::json;
 
 constexpr int k_name_width = 12;
-
-std::string text_of(const json::value& value) {
-    if (value.is_string()) return std::string(value.as_string());
-    return json::serialize(value);
-}
 
 /// Reads a status of any version without a surprise.
 class Reader {
@@ -33,7 +30,7 @@ class Reader {
     }
     std::string text(std::string_view pointer) const {
         const json::value* value = find(pointer);
-        return value ? text_of(*value) : "?";
+        return value ? plain_text(*value) : "?";
     }
     bool is_true(std::string_view pointer) const {
         const json::value* value = find(pointer);
@@ -70,7 +67,7 @@ std::string duration(double seconds) {
 std::string joined(const json::array& list) {
     std::string text;
     for (const json::value& entry : list)
-        text.append(text.empty() ? "" : ", ").append(text_of(entry));
+        text.append(text.empty() ? "" : ", ").append(plain_text(entry));
     return text;
 }
 
@@ -144,7 +141,7 @@ void print_status(const json::object& object, std::ostream& out) {
     row(out, "config", file.empty() ? "no file" : file);
     row(out, "last reload", last_reload(status));
     for (const json::value& error : status.list("/config/last_reload_errors"))
-        row(out, "", text_of(error));
+        row(out, "", plain_text(error));
     if (const auto keys = status.list("/config/restart_required"); !keys.empty())
         row(out, "restart", "needed for " + joined(keys));
 }

@@ -23,7 +23,7 @@ namespace noren::proxy::engine_page {
 /// nobody reads the figures, the engine is left alone.
 class EngineView {
   public:
-    EngineView(PageBoard& board, config::Endpoint engine) : board_(board), engine_(std::move(engine)) {}
+    EngineView(PageBoard& board, config::Address engine) : board_(board), engine_(std::move(engine)) {}
 
     /// Begins a look, if the config wants one. Ask the result until it is true: then there is nothing more to
     /// wait for. Empty: there is nothing to wait for at all.
@@ -50,7 +50,7 @@ class EngineView {
     void take_in(const std::shared_ptr<PageFetch>& fetch);
 
     PageBoard& board_;
-    const config::Endpoint engine_;
+    const config::Address engine_;
     config::EngineMetrics wanted_;
     std::shared_ptr<PageFetch> running_;
     std::shared_ptr<const Page> page_;  ///< null: none, or too old

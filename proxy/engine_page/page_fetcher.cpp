@@ -36,7 +36,7 @@ Outcome no_memory() {
 }  // namespace
 
 struct PageFetcher::State : std::enable_shared_from_this<State> {
-    State(net::Loop& l, upstream::Resolver& r, config::Endpoint e, PageBoard& b, OnEnd ended)
+    State(net::Loop& l, upstream::Resolver& r, config::Address e, PageBoard& b, OnEnd ended)
         : loop(l), resolver(r), engine(std::move(e)), board(b), on_end(std::move(ended)) {}
 
     struct Run {
@@ -56,7 +56,7 @@ struct PageFetcher::State : std::enable_shared_from_this<State> {
 
     net::Loop& loop;
     upstream::Resolver& resolver;
-    const config::Endpoint engine;
+    const config::Address engine;
     PageBoard& board;
     const OnEnd on_end;
     std::list<Run> runs;
@@ -149,7 +149,7 @@ std::optional<Outcome> PageFetcher::State::read_some(net::Socket& socket, PageAs
     return std::nullopt;
 }
 
-PageFetcher::PageFetcher(net::Loop& loop, upstream::Resolver& resolver, config::Endpoint engine,
+PageFetcher::PageFetcher(net::Loop& loop, upstream::Resolver& resolver, config::Address engine,
                          PageBoard& board, OnEnd on_end)
     : state_(std::make_shared<State>(loop, resolver, std::move(engine), board, std::move(on_end))),
       board_(board) {

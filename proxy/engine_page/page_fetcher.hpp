@@ -17,7 +17,7 @@ class PageFetcher {
     /// Told of each fetch that has ended, on the loop's thread, before those who wait for it.
     using OnEnd = std::function<void(const Outcome& outcome)>;
 
-    PageFetcher(net::Loop& loop, upstream::Resolver& resolver, config::Endpoint engine, PageBoard& board,
+    PageFetcher(net::Loop& loop, upstream::Resolver& resolver, config::Address engine, PageBoard& board,
                 OnEnd on_end);
     /// While the loop does not run.
     ~PageFetcher();

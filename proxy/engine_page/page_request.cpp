@@ -66,7 +66,7 @@ PageRequest client_request(const http::RequestHead& head, std::string_view reque
     return request;
 }
 
-PageRequest own_request(const config::Endpoint& engine, std::string_view path) {
+PageRequest own_request(const config::Address& engine, std::string_view path) {
     PageRequest request;
     request.key = "noren";  // of no client: a target begins with a slash
     const std::string host = engine.is_unix() ? "localhost" : config::to_string(engine);

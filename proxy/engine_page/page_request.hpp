@@ -15,6 +15,6 @@ namespace noren::proxy::engine_page {
 PageRequest client_request(const http::RequestHead& head, std::string_view request_id);
 
 /// noren's own.
-PageRequest own_request(const config::Endpoint& engine, std::string_view path);
+PageRequest own_request(const config::Address& engine, std::string_view path);
 
 }  // namespace noren::proxy::engine_page

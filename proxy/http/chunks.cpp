@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "proxy/http/hex.hpp"
+
 namespace noren::proxy::http {
 namespace {
 
@@ -10,64 +12,62 @@ namespace {
 constexpr std::size_t k_max_line = 256;
 constexpr std::size_t k_max_trailers = 8 * 1024;
 
-int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 struct SizeLine {
     std::uint64_t size = 0;
     bool valid = false;
     bool plain = false;
 };
 
-bool is_blank(char c) {
-    return c == ' ' || c == '\t';
-}
+/// What is left to read of a chunk extension. A take is false if something else comes next.
+class ExtensionReader {
+  public:
+    explicit ExtensionReader(std::string_view text) : text_(text) {}
+
+    bool at_end() const { return text_.empty(); }
+    bool is_at(char c) const { return text_.starts_with(c); }
+    void skip_blanks() { text_.remove_prefix(std::min(text_.size(), text_.find_first_not_of(" \t"))); }
+    bool take(char c) {
+        if (!is_at(c)) return false;
+        text_.remove_prefix(1);
+        return true;
+    }
+    bool take_token() {
+        std::size_t size = 0;
+        while (size < text_.size() && is_token(text_.substr(size, 1)))
+            ++size;
+        text_.remove_prefix(size);
+        return size != 0;
+    }
+    bool take_quoted_string() {
+        if (!take('"')) return false;
+        for (bool escaped = false; !text_.empty(); text_.remove_prefix(1)) {
+            const auto byte = static_cast<unsigned char>(text_.front());
+            if ((byte < 0x20 && byte != '\t') || byte == 0x7f) return false;
+            if (!escaped && byte == '"') return take('"');
+            escaped = !escaped && byte == '\\';
+        }
+        return false;
+    }
+
+  private:
+    std::string_view text_;
+};
 
 /// chunk-ext of RFC 9112 7.1.1: *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] ).
 bool is_extension(std::string_view text) {
-    const auto skip_blanks = [&] {
-        while (!text.empty() && is_blank(text.front()))
-            text.remove_prefix(1);
-    };
-    const auto take_token = [&] {
-        std::size_t n = 0;
-        while (n < text.size() && is_token(text.substr(n, 1)))
-            ++n;
-        text.remove_prefix(n);
-        return n != 0;
-    };
-    const auto take_quoted = [&] {
-        bool escaped = false;
-        for (std::size_t i = 1; i < text.size(); ++i) {
-            const auto byte = static_cast<unsigned char>(text[i]);
-            if ((byte < 0x20 && byte != '\t') || byte == 0x7f) return false;
-            if (!escaped && text[i] == '"') {
-                text.remove_prefix(i + 1);
-                return true;
-            }
-            escaped = !escaped && text[i] == '\\';
-        }
-        return false;
-    };
-    while (!text.empty()) {
-        skip_blanks();
-        if (text.empty() || text.front() != ';') return false;
-        text.remove_prefix(1);
-        skip_blanks();
-        if (!take_token()) return false;
-        const std::string_view behind_name = text;
-        skip_blanks();
-        if (text.empty() || text.front() != '=') {
-            text = behind_name;  // the blanks, if any, belong to the next ';'
-            continue;
-        }
-        text.remove_prefix(1);
-        skip_blanks();
-        if (!text.empty() && text.front() == '"' ? !take_quoted() : !take_token()) return false;
+    ExtensionReader reader(text);
+    while (!reader.at_end()) {
+        reader.skip_blanks();
+        if (!reader.take(';')) return false;
+        reader.skip_blanks();
+        if (!reader.take_token()) return false;
+        ExtensionReader behind_name = reader;
+        behind_name.skip_blanks();
+        if (!behind_name.take('=')) continue;  // the blanks, if any, belong to the next ';'
+        reader = behind_name;
+        reader.skip_blanks();
+        const bool taken = reader.is_at('"') ? reader.take_quoted_string() : reader.take_token();
+        if (!taken) return false;
     }
     return true;
 }
@@ -157,9 +157,8 @@ std::optional<std::string_view> ChunkScanner::take_line(std::string_view in, std
 
 ChunkScanner::Step ChunkScanner::read_size_line(std::string_view in) {
     Step step;
-    if (state_ != State::size_line) return fail();
-    if (cut_used_ && !cut_.empty() && cut_.back() == '\n')
-        cut_.clear();  // the last line, handed out as a view
+    // The line before, which was handed out as a view of cut_.
+    if (cut_used_ && !cut_.empty() && cut_.back() == '\n') cut_.clear();
     const auto line = take_line(in, step.consumed);
     if (line_failed_) return fail();
     if (!line) {

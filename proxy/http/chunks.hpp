@@ -41,7 +41,7 @@ class ChunkScanner {
     Step next(std::string_view in);
 
     bool done() const { return state_ == State::done; }
-    /// After done(): valid field lines without those that must not come late; views of the scanner's own
+    /// After done(): valid field lines without those that must not come late, as views of the scanner's
     /// memory.
     const Fields& trailers() const;
 

@@ -39,8 +39,7 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
     out.append(name).append(": ").append(value).append("\r\n");
 }
 
-/// Fields that pass through as they came, in order: neither hop-by-hop nor nominated, and not those written
-/// anew.
+/// Fields that pass through as they came, in order: neither hop-by-hop, nor nominated, nor written anew.
 template <typename WrittenAnew>
 void append_end_to_end(std::string& out, const Fields& fields, WrittenAnew&& written_anew) {
     const std::vector<std::string_view> dropped = nominated(fields);
@@ -51,6 +50,20 @@ void append_end_to_end(std::string& out, const Fields& fields, WrittenAnew&& wri
             continue;
         append_field(out, field.name, field.value);
     }
+}
+
+/// The status line of an answer, and its fields but for the length, which its framing says.
+std::string answer_head(const ResponseHead& head) {
+    std::string out;
+    out.reserve(1024);
+    out.append("HTTP/1.1 ")
+        .append(std::to_string(head.status))
+        .append(" ")
+        .append(head.reason)
+        .append("\r\n");
+    append_end_to_end(out, head.fields,
+                      [](std::string_view name) { return same_name(name, "content-length"); });
+    return out;
 }
 
 void append_framing(std::string& out, const Framing& framing) {
@@ -69,8 +82,8 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
     const bool keeps_id =
         head.fields.count("x-request-id") == 1 && head.fields.value("x-request-id") == request_id;
     append_end_to_end(out, head.fields, [&](std::string_view name) {
-        // CGI-like servers read content_length as Content-Length: such a name is a second one for a field
-        // that we have checked under its first.
+        // CGI-like servers read content_length as Content-Length: a second name for a field that was checked
+        // under its first.
         return same_name(name, "host") || same_name(name, "content-length") || same_name(name, "expect") ||
                (!keeps_id && same_name(name, "x-request-id")) ||
                (head.max_forwards && same_name(name, "max-forwards")) ||
@@ -78,10 +91,8 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
     });
     if (head.max_forwards) append_field(out, "Max-Forwards", std::to_string(*head.max_forwards - 1));
     append_framing(out, framing);
-    // An HTTP/1.0 client cannot be told to continue (RFC 9110 10.1.1), and without a body there is nothing to
-    // wait for.
-    const bool has_body = framing.kind == BodyKind::chunked || framing.length > 0;
-    if (head.minor >= 1 && has_body && head.fields.lists("expect", "100-continue"))
+    // An HTTP/1.0 client cannot be told to continue (RFC 9110 10.1.1); without a body nobody waits for it.
+    if (head.minor >= 1 && framing.has_body() && head.fields.lists("expect", "100-continue"))
         append_field(out, "Expect", "100-continue");
     if (!upgrade.empty()) {
         append_field(out, "Connection", "Upgrade");
@@ -93,18 +104,10 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
 }
 
 std::string downstream_head(const ResponseHead& head, const Delivery& delivery, std::string_view request_id) {
-    std::string out;
-    out.reserve(1024);
-    out.append("HTTP/1.1 ")
-        .append(std::to_string(head.status))
-        .append(" ")
-        .append(head.reason)
-        .append("\r\n");
-    append_end_to_end(out, head.fields,
-                      [](std::string_view name) { return same_name(name, "content-length"); });
+    std::string out = answer_head(head);
     append_framing(out, delivery.framing);
-    // A bodyless answer (HEAD, 304) may tell the length its body would have had; once, however often the
-    // engine said it.
+    // A bodyless answer (HEAD, 304) may tell the length that its body would have: once, however often it
+    // came.
     const bool tells_length = delivery.framing.kind == BodyKind::none && head.status != 204;
     if (tells_length && head.fields.has("content-length"))
         append_field(out, "Content-Length", head.fields.value("content-length"));
@@ -120,15 +123,7 @@ std::string downstream_head(const ResponseHead& head, const Delivery& delivery, 
 }
 
 std::string interim_head(const ResponseHead& head) {
-    std::string out;
-    out.append("HTTP/1.1 ")
-        .append(std::to_string(head.status))
-        .append(" ")
-        .append(head.reason)
-        .append("\r\n");
-    append_end_to_end(out, head.fields,
-                      [](std::string_view name) { return same_name(name, "content-length"); });
-    return out.append("\r\n");
+    return answer_head(head).append("\r\n");
 }
 
 std::string chunk_size_line(std::uint64_t size) {

@@ -10,8 +10,7 @@ struct Lengths {
     bool bad = false;
 };
 
-/// Field lines that repeat the same number count as one, a list ("5, 5") is refused: RFC 9110 8.6 allows
-/// both.
+/// Lines that repeat one number count as one, a list ("5, 5") is refused: RFC 9110 8.6 allows both.
 Lengths content_length(const Fields& fields) {
     Lengths lengths;
     for (const Field& field : fields.all()) {
@@ -30,8 +29,7 @@ Coding transfer_coding(const Fields& fields) {
     const std::size_t lines = fields.count("transfer-encoding");
     if (lines == 0) return Coding::none;
     if (lines == 1 && same_name(fields.value("transfer-encoding"), "chunked")) return Coding::chunked;
-    // A second "chunked", or something behind it, is an attempt to be read in two ways rather than a coding
-    // we lack.
+    // A second "chunked", or something behind it, is an attempt to be read in two ways, not a coding we lack.
     return fields.lists("transfer-encoding", "chunked") ? Coding::malformed : Coding::other;
 }
 

@@ -21,11 +21,15 @@ enum class BodyKind : unsigned char {
 struct Framing {
     BodyKind kind = BodyKind::none;
     std::uint64_t length = 0;  ///< with BodyKind::length
+
+    /// At least one byte follows the head, or may follow.
+    bool has_body() const { return kind != BodyKind::none && (kind != BodyKind::length || length > 0); }
 };
 
+/// Errors have the status to answer with.
 std::variant<Framing, HeadError> request_framing(const RequestHead& head);
 
-/// of: the method the answer is to. Errors have status 502.
+/// method: of the request that is answered. Errors have status 502.
 std::variant<Framing, HeadError> response_framing(const ResponseHead& head, std::string_view method);
 
 /// RFC 9112 9.3: may the connection carry another message after this one?

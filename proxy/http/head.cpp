@@ -38,14 +38,6 @@ bool is_field_text(std::string_view text) {
     });
 }
 
-std::string_view trim(std::string_view text) {
-    while (!text.empty() && is_blank(text.front()))
-        text.remove_prefix(1);
-    while (!text.empty() && is_blank(text.back()))
-        text.remove_suffix(1);
-    return text;
-}
-
 /// The line up to CRLF, which is taken off as well. The scanner has made sure of the CRLF.
 std::string_view take_line(std::string_view& text) {
     const std::size_t end = text.find("\r\n");
@@ -111,6 +103,14 @@ bool may_begin_head(std::string_view buffer) {
 bool same_name(std::string_view a, std::string_view b) {
     return a.size() == b.size() &&
            std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+}
+
+std::string_view trim(std::string_view text) {
+    while (!text.empty() && is_blank(text.front()))
+        text.remove_prefix(1);
+    while (!text.empty() && is_blank(text.back()))
+        text.remove_suffix(1);
+    return text;
 }
 
 std::size_t Fields::count(std::string_view name) const {

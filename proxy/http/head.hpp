@@ -21,18 +21,16 @@ struct Field {
 /// Field names and tokens such as codings and connection options compare without regard to case.
 bool same_name(std::string_view a, std::string_view b);
 
+/// Without the blanks and tabs around it.
+std::string_view trim(std::string_view text);
+
 /// Calls visit(element) for each element of a comma-separated list (RFC 9110 5.6.1), blanks trimmed, empty
 /// ones left out.
 template <typename Visit>
 void for_each_element(std::string_view list, Visit&& visit) {
     while (!list.empty()) {
         const std::size_t comma = list.find(',');
-        std::string_view element = list.substr(0, comma);
-        while (!element.empty() && (element.front() == ' ' || element.front() == '\t'))
-            element.remove_prefix(1);
-        while (!element.empty() && (element.back() == ' ' || element.back() == '\t'))
-            element.remove_suffix(1);
-        if (!element.empty()) visit(element);
+        if (const std::string_view element = trim(list.substr(0, comma)); !element.empty()) visit(element);
         if (comma == std::string_view::npos) break;
         list.remove_prefix(comma + 1);
     }
@@ -61,10 +59,9 @@ class Fields {
 
 struct RequestHead {
     std::string_view method;
-    std::string_view target;  ///< origin-form or "*", as it goes to the engine
-    std::string_view
-        authority;  ///< from an absolute-form target, else the Host field; may be empty with HTTP/1.0
-    int minor = 1;  ///< HTTP/1.minor: 0 or 1
+    std::string_view target;     ///< origin-form or "*", as it goes to the engine
+    std::string_view authority;  ///< of an absolute-form target, else Host; may be empty with HTTP/1.0
+    int minor = 1;               ///< HTTP/1.minor: 0 or 1
     Fields fields;
     std::optional<std::uint64_t> max_forwards;  ///< of an OPTIONS request; 0: it asks us, not the engine
 };
@@ -83,12 +80,11 @@ struct HeadLimits {
 
 /// Why a head is refused.
 struct HeadError {
-    int status = 400;         ///< 400, 405, 414, 431, 501, 505; of no meaning for a response head
+    int status = 400;         ///< of a request: 400, 405, 414, 431, 501 or 505; of a response: 502
     std::string_view detail;  ///< one sentence for a person, fixed text
 };
 
-/// Looks for the end of a head in bytes that arrive in pieces, and for what can be refused before it is
-/// there.
+/// Looks for the end of a head in bytes that arrive in pieces, and for what can be refused before its end.
 class HeadScanner {
   public:
     explicit HeadScanner(const HeadLimits& limits) : limits_(limits) {}
@@ -114,6 +110,7 @@ std::variant<ResponseHead, HeadError> parse_response_head(std::string_view head)
 /// Field lines up to the end of the text, each ended by CRLF: a head's, or a trailer section's.
 std::optional<HeadError> parse_fields(std::string_view lines, Fields& into);
 
+/// token of RFC 9110 5.6.2.
 bool is_token(std::string_view text);
 
 }  // namespace noren::proxy::http

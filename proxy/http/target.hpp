@@ -17,8 +17,7 @@ struct Target {
 /// Takes origin-form, absolute-form (http and https) and, with OPTIONS, "*".
 Target parse_target(std::string_view target, std::string_view method);
 
-/// uri-host [":" port] without userinfo; an empty host is what RFC 9110 7.2 allows when there is no
-/// authority.
+/// uri-host [":" port] without userinfo. The host may be empty, as that of a Host field may (RFC 9110 7.2).
 bool is_valid_authority(std::string_view authority);
 
 }  // namespace noren::proxy::http

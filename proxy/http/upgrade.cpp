@@ -22,9 +22,7 @@ bool is_kept_from_engine(std::string_view protocol) {
 
 std::string upgrade_offer(const RequestHead& head, const Framing& framing) {
     std::string offer;
-    const bool has_body =
-        framing.kind == BodyKind::chunked || (framing.kind == BodyKind::length && framing.length != 0);
-    if (head.minor == 0 || has_body || !head.fields.lists("connection", "upgrade")) return offer;
+    if (head.minor == 0 || framing.has_body() || !head.fields.lists("connection", "upgrade")) return offer;
     for (const Field& field : head.fields.all()) {
         if (!same_name(field.name, "upgrade")) continue;
         for_each_element(field.value, [&](std::string_view protocol) {

@@ -17,7 +17,7 @@
 #include <spdlog/async.h>
 #include <spdlog/async_logger.h>
 
-#include "metrics/access_log.hpp"
+#include "metrics/json_line.hpp"
 #include "proxy/log/descriptor_sink.hpp"
 
 namespace noren::proxy {

@@ -31,8 +31,7 @@ struct LogOutputs {
     std::chrono::milliseconds last_words{2'000};  ///< how long the end waits for a reader that is stuck
 };
 
-/// Thread-safe. Destruction writes what is queued, but waits for a stuck reader no longer than last_words and
-/// a moment.
+/// Thread-safe. Destruction writes what is queued; for a stuck reader it waits last_words and a moment.
 class Log {
   public:
     using Field = std::pair<std::string_view, std::string>;

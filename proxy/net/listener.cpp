@@ -47,7 +47,7 @@ int listen_on(const tcp::endpoint& endpoint, bool first) {
 
 }  // namespace
 
-ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers, unsigned mode) {
+ListenerSet::ListenerSet(const config::Address& address, std::size_t workers, unsigned mode) {
     if (address.path.empty()) {
         open_tcp(address, workers);
     } else {
@@ -55,7 +55,7 @@ ListenerSet::ListenerSet(const config::Endpoint& address, std::size_t workers, u
     }
 }
 
-void ListenerSet::open_tcp(const config::Endpoint& address, std::size_t workers) {
+void ListenerSet::open_tcp(const config::Address& address, std::size_t workers) {
     const auto cannot = [&address](int error) { fail(error, "cannot listen on " + to_string(address)); };
     const bool any = address.host.empty() || address.host == "::";
     boost::system::error_code no_address;

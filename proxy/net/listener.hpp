@@ -22,7 +22,7 @@ namespace noren::proxy::net {
 class ListenerSet {
   public:
     /// mode: of the file, if it is a Unix path.
-    ListenerSet(const config::Endpoint& address, std::size_t workers, unsigned mode = 0660);
+    ListenerSet(const config::Address& address, std::size_t workers, unsigned mode = 0660);
     ListenerSet(const ListenerSet&) = delete;
     ListenerSet& operator=(const ListenerSet&) = delete;
 
@@ -33,7 +33,7 @@ class ListenerSet {
     std::uint16_t port() const { return port_; }
 
   private:
-    void open_tcp(const config::Endpoint& address, std::size_t workers);
+    void open_tcp(const config::Address& address, std::size_t workers);
     void open_unix(const std::string& path, std::size_t workers, unsigned mode);
 
     std::vector<Descriptor> descriptors_;

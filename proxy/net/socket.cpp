@@ -115,7 +115,7 @@ Socket::Socket(Loop& loop, Descriptor connected)
     if (loop.watch(state_->number(), *state_) != 0) close();
 }
 
-Socket::Socket(Loop& loop, const Endpoint& endpoint, const Waker& waker)
+Socket::Socket(Loop& loop, const SocketAddress& endpoint, const Waker& waker)
     : state_(std::make_unique<State>(
           loop, Descriptor(
                     ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)))) {

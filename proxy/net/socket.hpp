@@ -19,7 +19,7 @@
 namespace noren::proxy::net {
 
 /// An address of any family.
-using Endpoint = boost::asio::generic::stream_protocol::endpoint;
+using SocketAddress = boost::asio::generic::stream_protocol::endpoint;
 
 enum class IoStatus : unsigned char {
     ok,
@@ -40,7 +40,7 @@ class Socket {
     /// connected: non-blocking.
     Socket(Loop& loop, Descriptor connected);
     /// Starts connecting; connect_result() tells how that ended.
-    Socket(Loop& loop, const Endpoint& endpoint, const Waker& waker);
+    Socket(Loop& loop, const SocketAddress& endpoint, const Waker& waker);
     ~Socket();
     Socket(Socket&&) noexcept;
     Socket& operator=(Socket&& other) noexcept;

@@ -57,6 +57,11 @@ struct ControlSocket::State {
           handle(std::move(h)),
           patience(wait) {}
 
+    // Static, as each keeps its state alive for as long as it runs.
+    static asio::awaitable<void> accept(std::shared_ptr<State> state);
+    static asio::awaitable<void> serve(std::shared_ptr<State> state,
+                                       std::shared_ptr<stream_protocol::socket> socket);
+
     asio::io_context& io;
     std::unique_ptr<net::SocketFile> file;
     stream_protocol::acceptor acceptor;
@@ -65,10 +70,8 @@ struct ControlSocket::State {
     bool stopping = false;
 };
 
-namespace {
-
-template <typename State>
-asio::awaitable<void> serve(std::shared_ptr<State> state, std::shared_ptr<stream_protocol::socket> socket) {
+asio::awaitable<void> ControlSocket::State::serve(std::shared_ptr<State> state,
+                                                  std::shared_ptr<stream_protocol::socket> socket) {
     // A client that says nothing, or takes nothing, must not stay for ever.
     asio::steady_timer patience(state->io, state->patience);
     patience.async_wait([socket](const error_code& error) {
@@ -95,8 +98,7 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, std::shared_ptr<stream
     patience.cancel();
 }
 
-template <typename State>
-asio::awaitable<void> accept(std::shared_ptr<State> state) {
+asio::awaitable<void> ControlSocket::State::accept(std::shared_ptr<State> state) {
     asio::steady_timer pause(state->io);
     while (!state->stopping) {
         auto socket = std::make_shared<stream_protocol::socket>(state->io);
@@ -112,8 +114,6 @@ asio::awaitable<void> accept(std::shared_ptr<State> state) {
     }
 }
 
-}  // namespace
-
 ControlSocket::ControlSocket(asio::io_context& io, const std::string& path, Handle handle,
                              std::chrono::milliseconds patience)
     : state_(std::make_shared<State>(io, path, std::move(handle), patience)) {}
@@ -123,7 +123,7 @@ ControlSocket::~ControlSocket() {
 }
 
 void ControlSocket::start() {
-    auto accepting = accept(state_);
+    auto accepting = State::accept(state_);
     asio::co_spawn(state_->io, std::move(accepting), asio::detached);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
-// The way to change a running noren: a Unix socket that only its own user and root may use, one JSON line
-// each way.
+// The way to change a running noren: a Unix socket for its own user and root, one JSON line each way.
 
 #include <chrono>
 #include <functional>
@@ -17,8 +16,7 @@ namespace asio = boost::asio;
 /// One thread: the one that runs io.
 class ControlSocket {
   public:
-    /// Called on the ops thread with the words of a command ("reload", "limit 48"); the answer is a JSON
-    /// object.
+    /// Called on the ops thread with a command ("reload", "limit 48"); the answer is a JSON object.
     using Handle = std::function<std::string(std::string_view command)>;
 
     /// Listens at path with mode 0600; makes the folder if it can. A socket left over from a crash is

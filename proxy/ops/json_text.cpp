@@ -1,5 +1,7 @@
 #include "proxy/ops/json_text.hpp"
 
+#include <boost/json/serialize.hpp>
+
 #include "metrics/utf8.hpp"
 
 namespace noren::proxy {
@@ -13,6 +15,10 @@ boost::json::array json_texts(const std::vector<std::string>& texts) {
     for (const std::string& text : texts)
         array.emplace_back(json_text(text));
     return array;
+}
+
+std::string plain_text(const boost::json::value& value) {
+    return value.is_string() ? std::string(value.as_string()) : boost::json::serialize(value);
 }
 
 }  // namespace noren::proxy

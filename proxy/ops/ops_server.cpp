@@ -8,14 +8,12 @@
 #include <list>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
@@ -24,6 +22,7 @@
 #include "metrics/clock.hpp"
 #include "proxy/http/date.hpp"
 #include "proxy/http/target.hpp"
+#include "proxy/ops/ops_listener.hpp"
 
 namespace noren::proxy {
 
@@ -49,42 +48,6 @@ using Response = beast_http::response<beast_http::string_body>;
 
 std::string_view view(beast::string_view text) {
     return {text.data(), text.size()};
-}
-
-/// In order of preference.
-std::vector<tcp::endpoint> candidates(const config::Endpoint& listen, boost::system::error_code& error) {
-    if (listen.host.empty() || listen.host == "::")
-        return {{asio::ip::address_v6::any(), listen.port}, {asio::ip::address_v4::any(), listen.port}};
-    const auto address = asio::ip::make_address(listen.host, error);
-    if (error) return {};
-    return {{address, listen.port}};
-}
-
-void open_at(tcp::acceptor& acceptor, const tcp::endpoint& endpoint, boost::system::error_code& error) {
-    acceptor.open(endpoint.protocol(), error);
-    if (!error && endpoint.address().is_v6()) acceptor.set_option(asio::ip::v6_only(false), error);
-    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor.bind(endpoint, error);
-    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-    boost::system::error_code ignored;
-    if (error) acceptor.close(ignored);
-}
-
-tcp::acceptor bind_to(asio::io_context& io, const config::Endpoint& listen) {
-    tcp::acceptor acceptor(io);
-    boost::system::error_code error;
-    for (const tcp::endpoint& endpoint : candidates(listen, error)) {
-        error.clear();
-        open_at(acceptor, endpoint, error);
-        // Only a family that this host has not got leads on to the next; a port in use is the operator's.
-        if (error != asio::error::address_family_not_supported &&
-            error != boost::system::errc::address_not_available)
-            break;
-    }
-    if (error)
-        throw boost::system::system_error(error,
-                                          "cannot listen on " + config::to_string(listen) + " for ops");
-    return acceptor;
 }
 
 /// What a client is at. When connections run out, this says who has to go.
@@ -118,8 +81,8 @@ using Clients = std::list<Client>;
 
 /// What to tell a client whose head could not be read; empty: it has left, nothing to tell.
 std::optional<OpsPage> head_refusal(const boost::system::error_code& error) {
-    const boost::system::error_code a_http_error = beast_http::error::bad_method;
-    if (error.category() != a_http_error.category() || error == beast_http::error::end_of_stream ||
+    const boost::system::error_code an_http_error = beast_http::error::bad_method;
+    if (error.category() != an_http_error.category() || error == beast_http::error::end_of_stream ||
         error == beast_http::error::partial_message)
         return std::nullopt;
     if (error == beast_http::error::header_limit || error == beast_http::error::buffer_overflow)
@@ -181,8 +144,8 @@ asio::awaitable<void> close_gently(Client& client) {
 }  // namespace
 
 struct OpsServer::State {
-    State(asio::io_context& context, const config::Endpoint& listen, OpsHooks h, const OpsLimits& l)
-        : io(context), acceptor(bind_to(context, listen)), hooks(std::move(h)), limits(l) {}
+    State(asio::io_context& context, const config::Address& listen, OpsHooks h, const OpsLimits& l)
+        : io(context), acceptor(listen_for_ops(context, listen)), hooks(std::move(h)), limits(l) {}
 
     void enter(Phase phase, Clients::iterator client) {
         client->phase = phase;
@@ -197,6 +160,11 @@ struct OpsServer::State {
     asio::awaitable<std::optional<OpsPage>> page_for(Clients::iterator client, const Request& request);
     asio::awaitable<bool> serve_one(Clients::iterator client, beast::flat_buffer& buffer);
 
+    // Static, as each keeps its state alive for as long as it runs.
+    static asio::awaitable<void> accept(std::shared_ptr<State> state);
+    static void welcome(const std::shared_ptr<State>& state, tcp::socket socket);
+    static asio::awaitable<void> serve(std::shared_ptr<State> state, Clients::iterator client);
+
     asio::io_context& io;
     tcp::acceptor acceptor;
     const OpsHooks hooks;
@@ -207,7 +175,7 @@ struct OpsServer::State {
 };
 
 /// Whoever has said nothing for the longest has to go, or else whoever has taken nothing for the longest: a
-/// scrape is a matter of milliseconds. False: all are waiting for the end of a drain.
+/// scrape takes milliseconds. False: all are waiting for the end of a drain.
 bool OpsServer::State::make_room() {
     if (clients.size() < limits.connections) return true;
     for (const Phase phase : {Phase::asking, Phase::answering}) {
@@ -284,13 +252,11 @@ asio::awaitable<bool> OpsServer::State::serve_one(Clients::iterator client, beas
     client->stream.expires_after(limits.idle);
     const bool sent = co_await send(*client, response, head_only);
     if (sent && !keep_alive) co_await close_gently(*client);
-    co_return sent&& keep_alive;
+    const bool another = sent && keep_alive;
+    co_return another;
 }
 
-namespace {
-
-template <typename State>
-asio::awaitable<void> serve(std::shared_ptr<State> state, Clients::iterator client) {
+asio::awaitable<void> OpsServer::State::serve(std::shared_ptr<State> state, Clients::iterator client) {
     struct Leave {
         std::shared_ptr<State> state;
         Clients::iterator client;
@@ -304,16 +270,14 @@ asio::awaitable<void> serve(std::shared_ptr<State> state, Clients::iterator clie
     }
 }
 
-template <typename State>
-void welcome(const std::shared_ptr<State>& state, tcp::socket socket) {
+void OpsServer::State::welcome(const std::shared_ptr<State>& state, tcp::socket socket) {
     if (!state->make_room()) return;
     const auto client = state->clients.emplace(state->clients.end(), std::move(socket), state->io);
     auto serving = serve(state, client);
     asio::co_spawn(state->io, std::move(serving), asio::detached);
 }
 
-template <typename State>
-asio::awaitable<void> accept(std::shared_ptr<State> state) {
+asio::awaitable<void> OpsServer::State::accept(std::shared_ptr<State> state) {
     asio::steady_timer pause(state->io);
     state->acceptor.non_blocking(true);
     while (!state->stopping) {
@@ -337,9 +301,7 @@ asio::awaitable<void> accept(std::shared_ptr<State> state) {
     }
 }
 
-}  // namespace
-
-OpsServer::OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks,
+OpsServer::OpsServer(asio::io_context& io, const config::Address& listen, OpsHooks hooks,
                      const OpsLimits& limits)
     : state_(std::make_shared<State>(io, listen, std::move(hooks), limits)) {}
 
@@ -348,7 +310,7 @@ OpsServer::~OpsServer() {
 }
 
 void OpsServer::start() {
-    auto accepting = accept(state_);
+    auto accepting = State::accept(state_);
     asio::co_spawn(state_->io, std::move(accepting), asio::detached);
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 // The ops endpoint: GET-only HTTP for Prometheus, probes and people, on a thread of its own, so that neither
-// a scrape nor a slow reader of one can delay a token. What changes anything is not here (see
-// control_socket.hpp).
+// a scrape nor a slow reader of one can delay a token. Changes go through control_socket.hpp.
 
 #include <chrono>
 #include <cstddef>
@@ -31,10 +30,8 @@ struct OpsLimits {
 /// One thread: the one that runs io.
 class OpsServer {
   public:
-    /// Binds at once; throws boost::system::system_error with the address in its text. The host is a literal
-    /// address; an empty one or "::" is every address of both families, of IPv4 alone where there is no IPv6.
-    /// Port 0: any free one.
-    OpsServer(asio::io_context& io, const config::Endpoint& listen, OpsHooks hooks,
+    /// Binds at once, as listen_for_ops() does.
+    OpsServer(asio::io_context& io, const config::Address& listen, OpsHooks hooks,
               const OpsLimits& limits = {});
     ~OpsServer();
 

@@ -11,7 +11,7 @@ namespace noren::proxy::upstream {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target,
+Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Address& target,
            std::shared_ptr<const net::TlsContext> tls, const net::Waker& waker)
     : loop_(loop), tls_(std::move(tls)), waker_(waker) {
     if (target.is_unix()) {
@@ -29,7 +29,7 @@ Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target,
     }
     lookup_ = std::make_shared<Lookup>();
     resolver.resolve(target.host, target.port, loop,
-                     [lookup = lookup_, waker](const std::vector<net::Endpoint>& addresses) {
+                     [lookup = lookup_, waker](const std::vector<net::SocketAddress>& addresses) {
                          lookup->done = true;
                          lookup->found = addresses;
                          waker.post();
@@ -37,9 +37,9 @@ Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target,
 }
 
 void Dial::try_next() {
-    const net::Endpoint endpoint = untried_.front();
+    const net::SocketAddress address = untried_.front();
     untried_.erase(untried_.begin());
-    socket_.emplace(loop_, endpoint, waker_);
+    socket_.emplace(loop_, address, waker_);
 }
 
 std::optional<int> Dial::poll() {

@@ -16,7 +16,7 @@ namespace noren::proxy::upstream {
 class Dial {
   public:
     /// tls: null = plain.
-    Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target,
+    Dial(net::Loop& loop, Resolver& resolver, const config::Address& target,
          std::shared_ptr<const net::TlsContext> tls, const net::Waker& waker);
 
     /// Moves on; empty while it still runs, then an errno-like code, 0 = connected.
@@ -34,7 +34,7 @@ class Dial {
   private:
     struct Lookup {
         bool done = false;
-        std::vector<net::Endpoint> found;
+        std::vector<net::SocketAddress> found;
     };
     void try_next();
     std::optional<int> shake_hands();
@@ -44,7 +44,7 @@ class Dial {
     net::Waker waker_;
     std::shared_ptr<Lookup> lookup_;  ///< shared with the resolver's answer, which may come too late
     bool unresolved_ = false;
-    std::vector<net::Endpoint> untried_;
+    std::vector<net::SocketAddress> untried_;
     std::optional<net::Socket> socket_;
 };
 

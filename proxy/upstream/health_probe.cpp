@@ -35,6 +35,11 @@ struct Finding {
     std::string why;    ///< not up
 };
 
+bool same_probing(const config::Upstream& a, const config::Upstream& b) {
+    return a.health_path == b.health_path && a.health_interval == b.health_interval &&
+           a.health_timeout == b.health_timeout;
+}
+
 Finding slow() {
     return {false, true, "no answer within upstream.health_timeout"};
 }
@@ -43,7 +48,7 @@ Finding failed(std::string why) {
     return {false, false, std::move(why)};
 }
 
-std::string request_for(const config::Endpoint& engine, const std::string& path) {
+std::string request_for(const config::Address& engine, const std::string& path) {
     const std::string host = engine.is_unix() ? "localhost" : config::to_string(engine);
     return "GET " + path + " HTTP/1.1\r\nHost: " + host +
            "\r\nUser-Agent: noren-health\r\nAccept: */*\r\nConnection: close\r\n\r\n";
@@ -62,7 +67,7 @@ Finding judge_answer(std::string_view head) {
 }  // namespace
 
 struct HealthProbe::State {
-    State(net::Loop& l, Resolver& r, const config::Endpoint& e, const config::Upstream& s, Tls t,
+    State(net::Loop& l, Resolver& r, const config::Address& e, const config::Upstream& s, Tls t,
           std::atomic<bool>& u, OnChange changed)
         : loop(l),
           resolver(r),
@@ -84,7 +89,7 @@ struct HealthProbe::State {
 
     net::Loop& loop;
     Resolver& resolver;
-    const config::Endpoint engine;
+    const config::Address engine;
     config::Upstream settings;
     Tls tls;
     std::atomic<bool>& up;
@@ -176,16 +181,7 @@ net::Task<> HealthProbe::State::keep_probing() {
     }
 }
 
-namespace {
-
-bool same_probing(const config::Upstream& a, const config::Upstream& b) {
-    return a.health_path == b.health_path && a.health_interval == b.health_interval &&
-           a.health_timeout == b.health_timeout;
-}
-
-}  // namespace
-
-HealthProbe::HealthProbe(net::Loop& loop, Resolver& resolver, const config::Endpoint& engine,
+HealthProbe::HealthProbe(net::Loop& loop, Resolver& resolver, const config::Address& engine,
                          const config::Upstream& settings, Tls tls, std::atomic<bool>& up, OnChange on_change)
     : state_(std::make_shared<State>(loop, resolver, engine, settings, std::move(tls), up,
                                      std::move(on_change))) {}

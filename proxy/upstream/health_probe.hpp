@@ -27,7 +27,7 @@ class HealthProbe {
     using Tls = std::shared_ptr<const net::TlsContext>;  ///< null = plain
 
     /// up is written by the probe alone.
-    HealthProbe(net::Loop& loop, Resolver& resolver, const config::Endpoint& engine,
+    HealthProbe(net::Loop& loop, Resolver& resolver, const config::Address& engine,
                 const config::Upstream& settings, Tls tls, std::atomic<bool>& up, OnChange on_change = {});
     /// While the loop does not run, or on its thread.
     ~HealthProbe();

@@ -15,7 +15,7 @@ void Resolver::resolve(const std::string& host, std::uint16_t port, net::Loop& l
     auto resolver = std::make_shared<tcp::resolver>(io_);
     auto answer = [resolver, &loop, found = std::move(found)](const boost::system::error_code&,
                                                               const tcp::resolver::results_type& results) {
-        std::vector<net::Endpoint> addresses;
+        std::vector<net::SocketAddress> addresses;
         for (const auto& result : results)
             addresses.emplace_back(result.endpoint());
         loop.post([found, addresses = std::move(addresses)] { found(addresses); });

@@ -20,7 +20,7 @@ class Resolver {
     /// io: of a thread that may be kept waiting a little, the ops thread.
     explicit Resolver(boost::asio::io_context& io) : io_(io) {}
 
-    using Found = std::function<void(const std::vector<net::Endpoint>& addresses)>;
+    using Found = std::function<void(const std::vector<net::SocketAddress>& addresses)>;
 
     /// found is called on the loop's thread, in any case, later: with the addresses in the system's order,
     /// none if there are none.

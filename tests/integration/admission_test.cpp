@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/noren_under_test.hpp"
@@ -16,22 +17,8 @@ using namespace std::chrono_literals;
 using test::NorenUnderTest;
 using test::Peer;
 
-sim::Options lone_streams() {
-    sim::Options options;
-    options.lone = sim::Pace{5ms, 1ms, false};
-    options.keep_truth = true;
-    return options;
-}
-
-std::string url_of(const sim::Engine& engine) {
-    return "http://127.0.0.1:" + std::to_string(engine.port());
-}
-
-const std::string k_chat =
-    "{\"model\":\"m\",\"stream\":true,\"max_tokens\":4,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}";
-
 std::string chat(const std::string& extra = "") {
-    return test::post_request("/v1/chat/completions", k_chat, extra);
+    return test::chat(4, extra);
 }
 
 const std::string k_endless = "x-sim-tokens: 100000\r\n";
@@ -39,9 +26,9 @@ const std::string k_endless = "x-sim-tokens: 100000\r\n";
 }  // namespace
 
 TEST_CASE("end to end: cap 1, queue 2, 50 arrivals: 1 runs, 2 wait, 47 are told to come back") {
-    sim::Engine engine(lone_streams());
+    sim::Engine engine(test::quick_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = 1;
         config.admission.max_queue = 2;
         config.workers = 2;
@@ -82,9 +69,9 @@ TEST_CASE("end to end: cap 1, queue 2, 50 arrivals: 1 runs, 2 wait, 47 are told 
 }
 
 TEST_CASE("a waiting request runs when its turn comes, and what is not generating never waits") {
-    sim::Engine engine(lone_streams());
+    sim::Engine engine(test::quick_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) { config.admission.max_concurrency = 1; });
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.admission.max_concurrency = 1; });
     Peer first = Peer::connect(noren.port());
     first.send(chat(k_endless));
     REQUIRE(noren.reaches("noren_running_requests", 1));
@@ -98,9 +85,9 @@ TEST_CASE("a waiting request runs when its turn comes, and what is not generatin
 }
 
 TEST_CASE("queue_timeout is told as such, and the place is free again") {
-    sim::Engine engine(lone_streams());
+    sim::Engine engine(test::quick_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = 1;
         config.admission.queue_timeout = 30ms;
         config.admission.full_status = 503;
@@ -118,11 +105,11 @@ TEST_CASE("queue_timeout is told as such, and the place is free again") {
 }
 
 TEST_CASE("the permit is back when the engine is done, though the client has read nothing") {
-    sim::Options options = lone_streams();
+    sim::Options options = test::quick_engine();
     options.lone->gap = 0ms;
     sim::Engine engine(options);
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = 1;
         config.downstream.buffer = 64 * 1024 * 1024;
     });

@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/noren_under_test.hpp"
 
@@ -17,30 +18,9 @@ using namespace std::chrono_literals;
 using test::NorenUnderTest;
 using test::Peer;
 
-sim::Options slow_engine() {
-    sim::Options options;
-    options.lone = sim::Pace{60s, 20ms, false};  // a silent prefill
-    options.keep_truth = true;
-    return options;
-}
-
-std::string url_of(const sim::Engine& engine) {
-    return "http://127.0.0.1:" + std::to_string(engine.port());
-}
-
-std::string chat(const std::string& extra = "", bool stream = true) {
-    const std::string body = std::string("{\"model\":\"m\",\"stream\":") + (stream ? "true" : "false") +
-                             ",\"max_tokens\":1000,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}";
-    return test::post_request("/v1/chat/completions", body, extra);
-}
-
 void expect_left(NorenUnderTest& noren, const std::string& phase) {
     CHECK(noren.reaches("noren_client_disconnects_total{phase=\"" + phase + "\"}", 1));
-    CHECK(noren.reaches("noren_inflight_requests", 0));
-    CHECK(noren.metric("noren_running_requests") == 0);
-    CHECK(noren.metric("noren_queued_requests") == 0);
-    CHECK(noren.metric("noren_awaiting_first_token_requests") == 0);
-    CHECK(noren.metric("noren_upstream_connections{state=\"active\"}") == 0);
+    test::expect_nothing_held(noren);
     for (const char* reason : {"connect", "reset", "timeout", "protocol"})
         CHECK(noren.metric("noren_upstream_errors_total{reason=\"" + std::string(reason) + "\"}") == 0);
 }
@@ -66,11 +46,11 @@ void expect_cancel_seen(sim::Engine& engine, sim::TimePoint left) {
 
 TEST_CASE("a client leaves during a silent prefill") {
     for (const bool stream : {true, false}) {
-        sim::Engine engine(slow_engine());
+        sim::Engine engine(test::slow_engine());
         engine.start();
-        NorenUnderTest noren(url_of(engine));
+        NorenUnderTest noren(engine.url());
         Peer client = Peer::connect(noren.port());
-        client.send(chat("", stream));
+        client.send(test::long_chat("", stream));
         REQUIRE(arrived(engine));
         const auto left = std::chrono::steady_clock::now();
         SECTION(stream ? "by FIN, streaming" : "by FIN, plain") {
@@ -86,11 +66,11 @@ TEST_CASE("a client leaves during a silent prefill") {
 }
 
 TEST_CASE("a client leaves in the middle of a stream") {
-    sim::Engine engine(slow_engine());
+    sim::Engine engine(test::slow_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine));
+    NorenUnderTest noren(engine.url());
     Peer client = Peer::connect(noren.port());
-    client.send(chat("x-sim-ttft-ms: 1\r\n"));
+    client.send(test::long_chat("x-sim-ttft-ms: 1\r\n"));
     client.receive_until("\"content\":\" ");
     const auto left = std::chrono::steady_clock::now();
     client.close();
@@ -105,11 +85,11 @@ TEST_CASE("a client leaves in the middle of a stream") {
 TEST_CASE("a client leaves the queue") {
     for (const bool large : {false, true}) {
         INFO("a body larger than is held: " << large);
-        sim::Engine engine(slow_engine());
+        sim::Engine engine(test::slow_engine());
         engine.start();
-        NorenUnderTest noren(url_of(engine), [](auto& config) { config.admission.max_concurrency = 1; });
+        NorenUnderTest noren(engine.url(), [](auto& config) { config.admission.max_concurrency = 1; });
         Peer running = Peer::connect(noren.port());
-        running.send(chat());
+        running.send(test::long_chat());
         REQUIRE(noren.reaches("noren_running_requests", 1));
         Peer waiting = Peer::connect(noren.port());
         if (large) {
@@ -117,7 +97,7 @@ TEST_CASE("a client leaves the queue") {
             waiting.send("POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n" +
                          std::string(360'000, ' '));
         } else {
-            waiting.send(chat());
+            waiting.send(test::long_chat());
         }
         REQUIRE(noren.reaches("noren_queued_requests", 1));
         waiting.close();
@@ -128,9 +108,9 @@ TEST_CASE("a client leaves the queue") {
 }
 
 TEST_CASE("a client leaves in the middle of its upload") {
-    sim::Engine engine(slow_engine());
+    sim::Engine engine(test::slow_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine));
+    NorenUnderTest noren(engine.url());
     const std::size_t size = GENERATE(std::size_t{1000}, std::size_t{1'000'000});
     Peer client = Peer::connect(noren.port());
     client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Length: " + std::to_string(size) +
@@ -147,7 +127,7 @@ TEST_CASE("a client leaves while noren is connecting") {
     deaf.fill_backlog();
     NorenUnderTest noren(deaf.url(), [](auto& config) { config.timeouts.connect = 20s; });
     Peer client = Peer::connect(noren.port());
-    client.send(chat());
+    client.send(test::long_chat());
     REQUIRE(noren.reaches("noren_running_requests", 1));
     client.close();
     expect_left(noren, "connect");
@@ -157,7 +137,7 @@ TEST_CASE("a client that closes at the end marker has its whole answer") {
     test::Listener engine;
     NorenUnderTest noren(engine.url());
     Peer client = Peer::connect(noren.port());
-    client.send(chat());
+    client.send(test::long_chat());
     Peer upstream = engine.accept();
     upstream.receive_until("\"x\"}]}");
     const std::string event = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
@@ -182,11 +162,11 @@ TEST_CASE("the engine has seen the end of one request before the next one reache
         config.workers = 2;
     });
     Peer running = Peer::connect(noren.port());
-    running.send(chat());
+    running.send(test::long_chat());
     Peer upstream = engine.accept();
     for (int i = 0; i < 300; ++i) {
         Peer waiting = Peer::connect(noren.port());  // on this worker or on the other
-        waiting.send(chat());
+        waiting.send(test::long_chat());
         REQUIRE(noren.reaches("noren_queued_requests", 1));
         upstream.receive_until("\"x\"}]}");
         running.close();

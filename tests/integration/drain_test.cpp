@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/noren_under_test.hpp"
 
@@ -16,23 +17,10 @@ using namespace std::chrono_literals;
 using test::NorenUnderTest;
 using test::Peer;
 
-std::string chat(const std::string& extra = "") {
-    return test::post_request("/v1/chat/completions", "{\"model\":\"m\",\"stream\":true,\"messages\":[]}",
-                              extra);
-}
-
-bool is_whole(const std::string& answer) {
-    return answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("data: [DONE]\n\n\r\n0\r\n\r\n");
-}
-
 sim::Options steady_engine() {
     sim::Options options;
     options.lone = sim::Pace{5ms, 10ms, false};
     return options;
-}
-
-std::string url_of(const sim::Engine& engine) {
-    return "http://127.0.0.1:" + std::to_string(engine.port());
 }
 
 }  // namespace
@@ -40,14 +28,14 @@ std::string url_of(const sim::Engine& engine) {
 TEST_CASE("streams that run when a drain begins are finished, newcomers are refused, the process ends") {
     sim::Engine engine(steady_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.workers = 2;
         config.drain.timeout = 60s;
     });
     std::vector<Peer> clients;
     for (int i = 0; i < 200; ++i) {
         clients.push_back(Peer::connect(noren.port()));
-        clients.back().send(chat("x-sim-tokens: 200\r\n"));
+        clients.back().send(test::long_chat("x-sim-tokens: 200\r\n"));
     }
     REQUIRE(noren.reaches("noren_running_requests", 200));
     noren.terminate();
@@ -55,7 +43,7 @@ TEST_CASE("streams that run when a drain begins are finished, newcomers are refu
     std::string refusal;
     while (!refusal.starts_with("HTTP/1.1 503 ")) {  // from the end of the lame-duck time on, here none
         Peer late = Peer::connect(noren.port());
-        late.send(chat("x-sim-tokens: 1\r\n"));
+        late.send(test::long_chat("x-sim-tokens: 1\r\n"));
         refusal = late.receive_all();
         REQUIRE_FALSE(refusal.empty());
     }
@@ -64,7 +52,7 @@ TEST_CASE("streams that run when a drain begins are finished, newcomers are refu
     CHECK(refusal.find("\r\nRetry-After: ") != std::string::npos);
     int whole = 0;
     for (Peer& client : clients)
-        whole += is_whole(client.receive_all());
+        whole += test::is_whole_stream(client.receive_all());
     CHECK(whole == 200);
     CHECK(noren.ends());
 }
@@ -72,9 +60,9 @@ TEST_CASE("streams that run when a drain begins are finished, newcomers are refu
 TEST_CASE("a second request to end ends at once, and what ran is visibly cut") {
     sim::Engine engine(steady_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) { config.drain.timeout = 60s; });
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.drain.timeout = 60s; });
     Peer client = Peer::connect(noren.port());
-    client.send(chat("x-sim-tokens: 100000\r\n"));
+    client.send(test::long_chat("x-sim-tokens: 100000\r\n"));
     client.receive_until("data: ");
     noren.terminate();
     noren.terminate();
@@ -86,17 +74,17 @@ TEST_CASE("a second request to end ends at once, and what ran is visibly cut") {
 TEST_CASE("in the lame-duck time work is taken, and connections close after it") {
     sim::Engine engine(steady_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) { config.drain.lame_duck = 60s; });
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.drain.lame_duck = 60s; });
     Peer kept = Peer::connect(noren.port());
-    kept.send(chat("x-sim-tokens: 2\r\n"));
+    kept.send(test::long_chat("x-sim-tokens: 2\r\n"));
     kept.receive_until("\r\n0\r\n\r\n");
     noren.terminate();
     REQUIRE(noren.reaches("noren_draining", 1));
     for (int i = 0; i < 2; ++i) {
         Peer client = i == 0 ? std::move(kept) : Peer::connect(noren.port());
-        client.send(chat("x-sim-tokens: 2\r\n"));
+        client.send(test::long_chat("x-sim-tokens: 2\r\n"));
         const std::string answer = client.receive_all();
-        CHECK(is_whole(answer));
+        CHECK(test::is_whole_stream(answer));
         CHECK(answer.find("\r\nConnection: close\r\n") != std::string::npos);
     }
 }

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/noren_under_test.hpp"
@@ -17,17 +18,6 @@ using namespace std::chrono_literals;
 using test::Listener;
 using test::NorenUnderTest;
 using test::Peer;
-
-std::string url_of(const sim::Engine& engine) {
-    return "http://127.0.0.1:" + std::to_string(engine.port());
-}
-
-std::string chat(int tokens, const std::string& fields = "") {
-    return test::post_request("/v1/chat/completions",
-                              "{\"model\":\"m\",\"stream\":true,\"max_tokens\":" + std::to_string(tokens) +
-                                  ",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}",
-                              fields);
-}
 
 Peer sends(const NorenUnderTest& noren, const std::string& request) {
     Peer client = Peer::connect(noren.port());
@@ -77,12 +67,12 @@ TEST_CASE("engine figures: they are what the engine knows of itself") {
     options.gpu.max_batch = 2;
     sim::Engine engine(options);
     engine.start();
-    NorenUnderTest noren(url_of(engine), k_figures_on);
+    NorenUnderTest noren(engine.url(), k_figures_on);
     CHECK(noren.metric(k_queued + "{engine=\"vllm\"}") == 0);
     CHECK(noren.metric(k_up) == 1);
     std::vector<Peer> clients;
     for (int i = 0; i < 5; ++i)
-        clients.push_back(sends(noren, chat(4'000)));
+        clients.push_back(sends(noren, test::chat(4'000)));
     CHECK(noren.reaches(k_queued + "{engine=\"vllm\"}", 3));
     CHECK(noren.metric("noren_engine_running_requests{engine=\"vllm\"}") == 2);
     const double usage = noren.metric("noren_engine_kv_cache_usage_ratio{engine=\"vllm\"}");
@@ -180,7 +170,7 @@ TEST_CASE("merged page: noren's families and then the engine's, none twice") {
 TEST_CASE("merged page: the engine's waiting requests include noren's queue, if that is wanted") {
     sim::Engine engine(sim::Options{});
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = 1;
         config.engine_metrics.merge = "on";
         config.engine_metrics.add_queue = "on";
@@ -188,7 +178,7 @@ TEST_CASE("merged page: the engine's waiting requests include noren's queue, if 
     });
     std::vector<Peer> clients;
     for (int i = 0; i < 4; ++i)
-        clients.push_back(sends(noren, chat(4'000)));
+        clients.push_back(sends(noren, test::chat(4'000)));
     REQUIRE(noren.reaches("noren_queued_requests", 3));
     const std::string waiting = "vllm:num_requests_waiting{engine=\"0\",model_name=\"sim-7b\"}";
     CHECK(noren.reaches(waiting, 3));
@@ -204,12 +194,13 @@ TEST_CASE("load report: in an answer that is asked for one, and in no other") {
     options.created = 1'700'000'000;
     sim::Engine engine(options);
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = 4;
         config.engine_metrics.orca = "asked";
     });
     const auto answer_to = [&](const std::string& fields) {
-        return sends(noren, chat(5, "x-request-id: same\r\nConnection: close\r\n" + fields)).receive_all();
+        return sends(noren, test::chat(5, "x-request-id: same\r\nConnection: close\r\n" + fields))
+            .receive_all();
     };
     const auto body = [](const std::string& all) { return all.substr(all.find("\r\n\r\n")); };
     const std::string plain = answer_to("");
@@ -240,7 +231,7 @@ TEST_CASE("load report: in an answer that is asked for one, and in no other") {
 TEST_CASE("load report: the engine's own stays alone") {
     Listener engine;
     NorenUnderTest noren(engine.url(), [](auto& config) { config.engine_metrics.orca = "always"; });
-    Peer client = sends(noren, chat(5, "endpoint-load-metrics-format: TEXT\r\n"));
+    Peer client = sends(noren, test::chat(5, "endpoint-load-metrics-format: TEXT\r\n"));
     Peer asked = engine.accept();
     CHECK(holds(asked.receive_until("\r\n\r\n"), "endpoint-load-metrics-format: TEXT\r\n"));
     asked.send(

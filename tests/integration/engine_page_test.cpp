@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/noren_under_test.hpp"
 
@@ -114,8 +115,7 @@ TEST_CASE("engine page: a page that is there already is given out with its age u
 TEST_CASE("engine page: however often it is asked for, the engine is asked once in a window") {
     sim::Engine engine(sim::Options{});
     engine.start();
-    NorenUnderTest noren("http://127.0.0.1:" + std::to_string(engine.port()),
-                         [](auto& config) { config.engine_metrics.window = 200ms; });
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.engine_metrics.window = 200ms; });
     const auto began = std::chrono::steady_clock::now();
     int asked = 0;
     do {
@@ -289,13 +289,11 @@ TEST_CASE("engine page: a slow reader gets the whole page and holds up nobody") 
 TEST_CASE("engine page: it needs no permit and no place in the queue") {
     sim::Engine engine(sim::Options{});
     engine.start();
-    NorenUnderTest noren("http://127.0.0.1:" + std::to_string(engine.port()), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = 1;
         config.admission.max_queue = 1;
     });
-    const std::string chat = test::post_request("/v1/chat/completions",
-                                                "{\"model\":\"m\",\"stream\":true,\"max_tokens\":2000,"
-                                                "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}");
+    const std::string chat = test::chat(2000);
     Peer running = Peer::connect(noren.port());
     running.send(chat);
     running.receive_until("data: ");

@@ -57,7 +57,7 @@ TEST_CASE("connections to the engine are kept for as many as ran at once, none i
     options.lone = sim::Pace{50ms, 1ms, false};
     sim::Engine engine(options);
     engine.start();
-    NorenUnderTest noren("http://127.0.0.1:" + std::to_string(engine.port()), [](auto& config) {
+    NorenUnderTest noren(engine.url(), [](auto& config) {
         config.admission.max_concurrency = k_cap;
         config.upstream.idle_timeout = 60s;
     });

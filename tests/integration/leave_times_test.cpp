@@ -10,6 +10,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/eventually.hpp"
 #include "tests/support/noren_under_test.hpp"
@@ -25,23 +26,6 @@ constexpr auto k_bound = 5s;
 int rounds() {
     const char* wanted = std::getenv("NOREN_LEAVES_PER_PHASE");
     return wanted ? std::atoi(wanted) : 20;
-}
-
-sim::Options slow_engine() {
-    sim::Options options;
-    options.lone = sim::Pace{60s, 20ms, false};  // a silent prefill
-    options.keep_truth = true;
-    return options;
-}
-
-std::string url_of(const sim::Engine& engine) {
-    return "http://127.0.0.1:" + std::to_string(engine.port());
-}
-
-std::string chat(const std::string& extra = "", bool stream = true) {
-    const std::string body = std::string("{\"model\":\"m\",\"stream\":") + (stream ? "true" : "false") +
-                             ",\"max_tokens\":1000,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}";
-    return test::post_request("/v1/chat/completions", body, extra);
 }
 
 std::string half_an_upload(std::size_t size) {
@@ -86,14 +70,6 @@ void wait_until_active(const sim::Engine& engine) {
     REQUIRE(test::eventually([&] { return engine.counters().active == 1; }));
 }
 
-void expect_nothing_held(const NorenUnderTest& noren) {
-    CHECK(noren.reaches("noren_inflight_requests", 0));
-    CHECK(noren.metric("noren_running_requests") == 0);
-    CHECK(noren.metric("noren_queued_requests") == 0);
-    CHECK(noren.metric("noren_awaiting_first_token_requests") == 0);
-    CHECK(noren.metric("noren_upstream_connections{state=\"active\"}") == 0);
-}
-
 void expect_all_client_closed(NorenUnderTest& noren, std::size_t count) {
     const std::vector<std::string> lines = noren.access_log();
     CHECK(lines.size() == count);
@@ -114,14 +90,14 @@ TEST_CASE("the engine hears of a client that left, whatever it was doing", "[lea
         std::string answer_so_far;  ///< to wait for before leaving; empty: for the engine to have the request
     };
     const Phase phases[] = {
-        {"in a silent prefill", chat(), "\r\n\r\n"},
-        {"waiting for a plain answer", chat("", false), ""},
-        {"in the middle of a stream", chat("x-sim-ttft-ms: 1\r\n"), "\"content\":\" "},
+        {"in a silent prefill", test::long_chat(), "\r\n\r\n"},
+        {"waiting for a plain answer", test::long_chat("", false), ""},
+        {"in the middle of a stream", test::long_chat("x-sim-ttft-ms: 1\r\n"), "\"content\":\" "},
         {"in a long upload", half_an_upload(1'000'000), ""},
     };
-    sim::Engine engine(slow_engine());
+    sim::Engine engine(test::slow_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine));
+    NorenUnderTest noren(engine.url());
     std::uint64_t ended = 0;
     for (const Phase& phase : phases) {
         INFO(phase.name);
@@ -141,7 +117,7 @@ TEST_CASE("the engine hears of a client that left, whatever it was doing", "[lea
         }
         cancel_seen.print("the engine saw it");
     }
-    expect_nothing_held(noren);
+    test::expect_nothing_held(noren);
     CHECK(left_in(noren, "prefill") == 2 * rounds());
     CHECK(left_in(noren, "decode") == rounds());
     CHECK(left_in(noren, "upload") == rounds());
@@ -152,9 +128,9 @@ TEST_CASE("the engine hears of a client that left, whatever it was doing", "[lea
 // free. It is looked for by scraping, which adds the time of a scrape.
 
 TEST_CASE("a client that left the queue, or its upload, gives its place back", "[leave times]") {
-    sim::Engine engine(slow_engine());
+    sim::Engine engine(test::slow_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) { config.admission.max_concurrency = 1; });
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.admission.max_concurrency = 1; });
     Times upload("in a short upload"), queue("the queue");
     for (int round = 0; round < rounds(); ++round) {
         Peer client = Peer::connect(noren.port());
@@ -166,11 +142,11 @@ TEST_CASE("a client that left the queue, or its upload, gives its place back", "
     }
     CHECK(engine.counters().requests == 0);
     Peer running = Peer::connect(noren.port());
-    running.send(chat());
+    running.send(test::long_chat());
     wait_until_active(engine);
     for (int round = 0; round < rounds(); ++round) {
         Peer client = Peer::connect(noren.port());
-        client.send(chat());
+        client.send(test::long_chat());
         REQUIRE(noren.reaches("noren_queued_requests", 1));
         const auto left = leave(client, round);
         REQUIRE(noren.reaches("noren_queued_requests", 0));
@@ -180,7 +156,7 @@ TEST_CASE("a client that left the queue, or its upload, gives its place back", "
     running.close();
     upload.print("it was forgotten");
     queue.print("its place was free");
-    expect_nothing_held(noren);
+    test::expect_nothing_held(noren);
     CHECK(left_in(noren, "upload") == rounds());
     CHECK(left_in(noren, "queued") == rounds());
     expect_all_client_closed(noren, 2 * static_cast<std::size_t>(rounds()) + 1);
@@ -193,14 +169,14 @@ TEST_CASE("a client that left while noren was connecting gives its permit back",
     Times connecting("while noren was connecting");
     for (int round = 0; round < rounds(); ++round) {
         Peer client = Peer::connect(noren.port());
-        client.send(chat());
+        client.send(test::long_chat());
         REQUIRE(noren.reaches("noren_running_requests", 1));
         const auto left = leave(client, round);
         REQUIRE(noren.reaches("noren_running_requests", 0));
         connecting.add(sim::Clock::now() - left);
     }
     connecting.print("its permit was back");
-    expect_nothing_held(noren);
+    test::expect_nothing_held(noren);
     CHECK(left_in(noren, "connect") == rounds());
     expect_all_client_closed(noren, static_cast<std::size_t>(rounds()));
 }

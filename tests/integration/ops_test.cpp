@@ -14,6 +14,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/noren_under_test.hpp"
 
@@ -22,20 +23,6 @@ namespace {
 using namespace std::chrono_literals;
 using test::NorenUnderTest;
 using test::Peer;
-
-sim::Options lone_streams() {
-    sim::Options options;
-    options.lone = sim::Pace{5ms, 1ms, false};
-    return options;
-}
-
-std::string url_of(const sim::Engine& engine) {
-    return "http://127.0.0.1:" + std::to_string(engine.port());
-}
-
-const std::string k_chat =
-    "{\"model\":\"m\",\"stream\":true,\"max_tokens\":300,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]"
-    "}";
 
 /// A thread of this process by its name.
 int thread_called(const std::string& name) {
@@ -92,9 +79,9 @@ bool healthy_says(const NorenUnderTest& noren, const std::string& beginning) {
 }  // namespace
 
 TEST_CASE("end to end: clients that never read /metrics delay neither a stream nor a probe") {
-    sim::Engine engine(lone_streams());
+    sim::Engine engine(test::quick_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine));
+    NorenUnderTest noren(engine.url());
     std::string many_scrapes;
     for (int i = 0; i < 500; ++i)
         many_scrapes += "GET /metrics HTTP/1.1\r\nHost: t\r\n\r\n";
@@ -104,7 +91,7 @@ TEST_CASE("end to end: clients that never read /metrics delay neither a stream n
         deaf.back().send(many_scrapes);
     }
     Peer client = Peer::connect(noren.port());
-    client.send(test::post_request("/v1/chat/completions", k_chat));
+    client.send(test::chat(300));
     for (int i = 0; i < 20; ++i)
         CHECK(test::get(noren.ops_port(), "/-/healthy") == "healthy\n");
     CHECK(client.receive_until("data: [DONE]\n\n").find("data: [DONE]") != std::string::npos);
@@ -112,9 +99,9 @@ TEST_CASE("end to end: clients that never read /metrics delay neither a stream n
 }
 
 TEST_CASE("end to end: a worker that hangs fails liveness by name, and is forgiven when it turns again") {
-    sim::Engine engine(lone_streams());
+    sim::Engine engine(test::quick_engine());
     engine.start();
-    NorenUnderTest noren(url_of(engine), [](auto& config) { config.workers = 2; }, {5ms, 200});
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.workers = 2; }, {5ms, 200});
     CHECK(healthy_says(noren, "healthy"));
     HangingThread worker(thread_called("noren-w1"));
     CHECK(healthy_says(noren, "worker 1 has not turned for "));

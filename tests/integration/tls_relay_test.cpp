@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/noren_under_test.hpp"
 #include "tests/support/pem_files.hpp"
@@ -26,14 +27,7 @@ std::string https(std::uint16_t port) {
 }
 
 std::string chat(const std::string& extra) {
-    return test::post_request("/v1/chat/completions",
-                              "{\"model\":\"m\",\"stream\":true,\"max_tokens\":3,\"messages\":[]}",
-                              "x-request-id: fixed\r\n" + extra);
-}
-
-std::string body_of(const std::string& answer) {
-    const std::size_t end = answer.find("\r\n\r\n");
-    return end == std::string::npos ? std::string() : answer.substr(end + 4);
+    return test::chat(3, "x-request-id: fixed\r\n" + extra);
 }
 
 /// A noren with TLS in front of a plain engine, and one with TLS on both sides in front of that.
@@ -76,7 +70,7 @@ TEST_CASE("answers and uploads through TLS on both sides are the same bytes as w
     options.created = 1;
     sim::Engine engine(options);
     engine.start();
-    const Chain chain("http://127.0.0.1:" + std::to_string(engine.port()));
+    const Chain chain(engine.url());
     const std::vector<std::string> requests = {
         chat("Connection: close\r\n"),
         chat("Connection: close\r\nx-sim-tokens: 3000\r\nx-sim-bytes: 600\r\n"),
@@ -89,12 +83,12 @@ TEST_CASE("answers and uploads through TLS on both sides are the same bytes as w
         INFO(request.substr(0, 200));
         Peer direct = Peer::connect(engine.port());
         direct.send(request);
-        const std::string wanted = body_of(direct.receive_all());
+        const std::string wanted = test::body_of(direct.receive_all());
         for (const int version : {0x0303, 0x0304}) {
             TlsPeer client = chain.client({.ca = chain.files.ca(), .most_version = version});
             REQUIRE(client.problem().empty());
             client.send(request);
-            const std::string got = body_of(client.receive_all());
+            const std::string got = test::body_of(client.receive_all());
             CHECK(got.size() == wanted.size());
             CHECK((got == wanted));
             CHECK(client.ended_cleanly());
@@ -108,7 +102,7 @@ TEST_CASE("connections are kept on both sides, and the handshake belongs to the 
     options.lone = sim::Pace{1ms, 0ms, false};
     sim::Engine engine(options);
     engine.start();
-    const Chain chain("http://127.0.0.1:" + std::to_string(engine.port()));
+    const Chain chain(engine.url());
     TlsPeer client = chain.client();
     for (int i = 0; i < 5; ++i) {
         client.send(chat(""));
@@ -157,7 +151,7 @@ TEST_CASE("many records that arrive at once are all passed on at once") {
     TlsPeer engine = stage.accept();
     engine.receive_until("{}");
     engine.send("HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n");
-    std::string sent, got = body_of(client.receive_until("\r\n\r\n"));
+    std::string sent, got = test::body_of(client.receive_until("\r\n\r\n"));
     // More than one read takes, in records of all sizes; then silence, with nothing to wake anybody.
     for (std::size_t size = 1; sent.size() < 199'999; size = size * 5 % 16'381) {
         const std::string piece(std::min(size, 199'999 - sent.size()), static_cast<char>('a' + size % 26));
@@ -216,7 +210,7 @@ TEST_CASE("a client with TLS leaves: in the handshake, before the answer, in the
     options.keep_truth = true;
     sim::Engine engine(options);
     engine.start();
-    const Chain chain("http://127.0.0.1:" + std::to_string(engine.port()));
+    const Chain chain(engine.url());
     const auto leave = [](TlsPeer& client, int how) {
         if (how == 0) client.close();
         if (how == 1) client.cut();

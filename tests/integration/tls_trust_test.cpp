@@ -147,8 +147,7 @@ TEST_CASE("the health probe checks the same, and its reason is in the status") {
     const PemFiles strangers;
     sim::Engine engine(sim::Options{});
     engine.start();
-    NorenUnderTest inner("http://127.0.0.1:" + std::to_string(engine.port()),
-                         [&](auto& config) { files.serve(config); });
+    NorenUnderTest inner(engine.url(), [&](auto& config) { files.serve(config); });
     const std::string url = "https://127.0.0.1:" + std::to_string(inner.port());
     const auto probing = [](const PemFiles& trusted) -> Change {
         return [&trusted](auto& config) {

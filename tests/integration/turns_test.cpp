@@ -78,7 +78,7 @@ TEST_CASE("connections are shared evenly by the workers") {
 TEST_CASE("requests that were sent ahead are all answered, in order, whatever is between them") {
     sim::Engine engine{sim::Options()};
     engine.start();
-    NorenUnderTest noren("http://127.0.0.1:" + std::to_string(engine.port()));
+    NorenUnderTest noren(engine.url());
     Peer client = Peer::connect(noren.port());
     std::string requests;
     for (int i = 0; i < 200; ++i)

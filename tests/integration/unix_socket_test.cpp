@@ -10,9 +10,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/sim/engine.hpp"
 #include "tests/support/noren_under_test.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace {
 
@@ -22,14 +23,7 @@ using test::NorenUnderTest;
 using test::Peer;
 
 std::string chat(const std::string& extra) {
-    return test::post_request("/v1/chat/completions",
-                              "{\"model\":\"m\",\"stream\":true,\"max_tokens\":3,\"messages\":[]}",
-                              "x-request-id: fixed\r\nConnection: close\r\n" + extra);
-}
-
-std::string body_of(const std::string& answer) {
-    const std::size_t end = answer.find("\r\n\r\n");
-    return end == std::string::npos ? std::string() : answer.substr(end + 4);
+    return test::chat(3, "x-request-id: fixed\r\nConnection: close\r\n" + extra);
 }
 
 unsigned mode_of(const std::string& path) {
@@ -70,7 +64,7 @@ TEST_CASE("over Unix sockets on both sides: the same bytes, and every gauge back
     engine.start();
     const std::string inner_path = (dir / "inner.sock").string();
     const std::string outer_path = (dir / "outer.sock").string();
-    NorenUnderTest inner("http://127.0.0.1:" + std::to_string(engine.port()), on(inner_path));
+    NorenUnderTest inner(engine.url(), on(inner_path));
     NorenUnderTest outer("unix:" + inner_path, on(outer_path));
     for (const std::string& request :
          {chat(""), chat("x-sim-tokens: 3000\r\nx-sim-bytes: 600\r\n"), chat("x-sim-close: 1\r\n"),
@@ -78,10 +72,10 @@ TEST_CASE("over Unix sockets on both sides: the same bytes, and every gauge back
         INFO(request.substr(0, 200));
         Peer direct = Peer::connect(engine.port());
         direct.send(request);
-        const std::string wanted = body_of(direct.receive_all());
+        const std::string wanted = test::body_of(direct.receive_all());
         Peer client = Peer::connect_unix(outer_path);
         client.send(request);
-        CHECK((body_of(client.receive_all()) == wanted));
+        CHECK((test::body_of(client.receive_all()) == wanted));
     }
     Peer leaver = Peer::connect_unix(outer_path);
     leaver.send(chat("x-sim-ttft-ms: 60000\r\n"));

@@ -44,6 +44,7 @@ class Engine {
     void stop();
 
     std::uint16_t port() const;
+    std::string url() const { return "http://127.0.0.1:" + std::to_string(port()); }
 
     // The rest may be called from any thread while the engine runs.
 

@@ -126,23 +126,6 @@ std::string TlsPeer::receive(std::size_t most) {
     return buffer;
 }
 
-std::string TlsPeer::receive_until(std::string_view text) {
-    std::string all;
-    while (all.find(text) == std::string::npos) {
-        const std::string more = receive();
-        if (more.empty()) break;
-        all += more;
-    }
-    return all;
-}
-
-std::string TlsPeer::receive_all() {
-    std::string all;
-    for (std::string more; !(more = receive()).empty();)
-        all += more;
-    return all;
-}
-
 void TlsPeer::end_writing() {
     SSL_shutdown(session_.get());
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "tests/support/certificates.hpp"
-#include "tests/support/noren_under_test.hpp"
+#include "tests/support/peer.hpp"
 
 struct ssl_ctx_st;
 struct ssl_st;
@@ -44,8 +44,8 @@ class TlsPeer {
     void send(std::string_view bytes);
     /// Some bytes; empty at the end, whichever it was, or after 20 s.
     std::string receive(std::size_t most = 65536);
-    std::string receive_until(std::string_view text);
-    std::string receive_all();
+    std::string receive_until(std::string_view text) { return read_until(*this, text); }
+    std::string receive_all() { return read_all(*this); }
     /// The last receive() ended with close_notify, not with a bare end.
     bool ended_cleanly() const { return clean_; }
 

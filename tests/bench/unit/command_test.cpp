@@ -34,7 +34,7 @@ struct Server {
 
     Server() {
         engine.start();
-        url = "http://127.0.0.1:" + std::to_string(engine.port());
+        url = engine.url();
     }
 
     static sim::Options options() {

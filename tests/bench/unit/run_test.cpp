@@ -23,7 +23,7 @@ struct Server {
         options.lone = sim::Pace{milliseconds(2), milliseconds(1), false};
         return options;
     }
-    std::string url() const { return "http://127.0.0.1:" + std::to_string(engine.port()); }
+    std::string url() const { return engine.url(); }
 };
 
 Options options_for(const Server& server, std::uint64_t requests, std::uint32_t clients = 2) {

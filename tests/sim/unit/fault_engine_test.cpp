@@ -4,10 +4,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/sim/engine.hpp"
 #include "tests/sim/json_text.hpp"
 #include "tests/sim/token_text.hpp"
-#include "tests/sim/unit/client.hpp"
+#include "tests/sim/unit/test_engine.hpp"
 #include "tests/support/eventually.hpp"
 
 using namespace sim;
@@ -17,42 +16,25 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto k_patience = 5s;
-constexpr std::string_view k_chat = "/v1/chat/completions";
-constexpr std::string_view k_body =
+constexpr std::string_view k_six_tokens =
     R"({"messages":[{"role":"user","content":"hi"}],"stream":true,"max_tokens":6})";
 
-Options options_for_test() {
-    Options options;
-    options.keep_truth = true;
-    options.created = 1'767'225'600;  // bodies are compared byte by byte
-    return options;
-}
-
-std::string chat(std::string_view headers) {
-    return post(k_chat, k_body, headers);
-}
-
 /// A quick lone stream with a fault.
-std::string faulty(std::string_view fault, std::string_view path = k_chat, std::string_view body = k_body) {
+std::string faulty(std::string_view fault, std::string_view path = k_chat,
+                   std::string_view body = k_six_tokens) {
     return post(path, body,
                 concat("x-sim-ttft-ms: 0\r\nx-sim-interval-us: 0\r\nx-sim-fault: ", fault, "\r\n"));
 }
 
-class Faults {
+/// An engine that keeps to its usual times.
+class Faults : public TestEngine {
   public:
-    Faults() : engine_(options_for_test()) { engine_.start(); }
+    Faults() : TestEngine(Options{}) {}
 
-    Reply provoke(std::string_view request) { return roundtrip(engine_.port(), request); }
-    Truth truth() {
-        REQUIRE(engine_.wait_for_truths(++ended_, k_patience));
-        return engine_.truth().at(ended_ - 1);
-    }
-    Engine& engine() { return engine_; }
-    std::uint16_t port() const { return engine_.port(); }
+    /// The truth of the next request that ended.
+    Truth truth() { return TestEngine::truth(++ended_); }
 
   private:
-    Engine engine_;
     std::uint64_t ended_ = 0;
 };
 
@@ -70,12 +52,12 @@ bool connects(std::uint16_t port) {
 TEST_CASE("reset and cut strike after exactly that many body bytes") {
     Faults faults;
     const Reply whole =
-        faults.provoke(chat("x-request-id: me\r\nx-sim-ttft-ms: 0\r\nx-sim-interval-us: 0\r\n"));
+        faults.ask(chat("x-request-id: me\r\nx-sim-ttft-ms: 0\r\nx-sim-interval-us: 0\r\n", k_six_tokens));
     faults.truth();
     for (std::uint64_t at :
          {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{300}, whole.body.size() - 1, whole.body.size()}) {
         INFO(at);
-        const Reply cut = faults.provoke(faulty(concat("cut@", at, "\r\nx-request-id: me")));
+        const Reply cut = faults.ask(faulty(concat("cut@", at, "\r\nx-request-id: me")));
         CHECK_FALSE(cut.whole);
         CHECK(cut.close == Close::fin);
         CHECK(cut.body.size() == at);
@@ -87,7 +69,7 @@ TEST_CASE("reset and cut strike after exactly that many body bytes") {
         CHECK_FALSE(truth.cancel_seen);
         CHECK_FALSE(truth.usage);
 
-        const Reply reset = faults.provoke(faulty(concat("reset@", at, "\r\nx-request-id: me")));
+        const Reply reset = faults.ask(faulty(concat("reset@", at, "\r\nx-request-id: me")));
         CHECK_FALSE(reset.whole);
         CHECK(reset.close == Close::reset);
         CHECK(faults.truth().answer_bytes == at);
@@ -96,7 +78,7 @@ TEST_CASE("reset and cut strike after exactly that many body bytes") {
 
 TEST_CASE("a plain answer can be cut as well") {
     Faults faults;
-    const Reply cut = faults.provoke(faulty("cut@20", k_chat, R"({"messages":[],"max_tokens":3})"));
+    const Reply cut = faults.ask(faulty("cut@20", k_chat, R"({"messages":[],"max_tokens":3})"));
     CHECK(cut.status == 200);
     CHECK_FALSE(cut.whole);
     CHECK(cut.body.size() == 20);
@@ -108,7 +90,7 @@ TEST_CASE("stall is silence until the client leaves") {
     Client client(faults.port());
     client.send("GET /raw/chunked?n=5 HTTP/1.1\r\nhost: x\r\nx-sim-fault: stall@30\r\n\r\n");
     REQUIRE(client.read_until("0000000000000000000\n\r\n15\r\n0000000000"));
-    CHECK(faults.engine().counters().active == 1);
+    CHECK(faults->counters().active == 1);
     client.close();
     const Truth truth = faults.truth();
     CHECK(truth.outcome == "faulted");
@@ -124,11 +106,11 @@ TEST_CASE("before the head: garbage, close, reset") {
     CHECK(garbage.received().find("this is not HTTP") != std::string::npos);
     CHECK(faults.truth().status == 0);
 
-    const Reply closed = faults.provoke(faulty("close-before-head"));
+    const Reply closed = faults.ask(faulty("close-before-head"));
     CHECK(closed.head.empty());
     CHECK(closed.close == Close::fin);
     CHECK(faults.truth().outcome == "faulted");
-    const Reply reset = faults.provoke(faulty("reset-before-head"));
+    const Reply reset = faults.ask(faulty("reset-before-head"));
     CHECK(reset.head.empty());
     CHECK(reset.close == Close::reset);
     CHECK_FALSE(faults.truth().head_sent);
@@ -152,10 +134,10 @@ TEST_CASE("an early answer does not wait for the body") {
 
 TEST_CASE("heads: slow, huge") {
     Faults faults;
-    CHECK(faults.provoke(faulty("slow-head:30")).whole);
+    CHECK(faults.ask(faulty("slow-head:30")).whole);
     const Truth slow = faults.truth();
     CHECK(*slow.head_sent - *slow.body_read >= 30ms);
-    const Reply huge = faults.provoke(faulty("huge-head:100000"));
+    const Reply huge = faults.ask(faulty("huge-head:100000"));
     CHECK(huge.field("x-sim-padding").size() == 100'000);
     CHECK(huge.whole);
 }
@@ -170,7 +152,7 @@ TEST_CASE("chunk framing: broken, unfinished") {
     CHECK(client.received().ends_with("zz\r\nthis is no chunk\r\n"));
     CHECK(faults.truth().outcome == "faulted");
 
-    const Reply unfinished = faults.provoke(faulty("no-final-chunk"));
+    const Reply unfinished = faults.ask(faulty("no-final-chunk"));
     CHECK_FALSE(unfinished.whole);
     CHECK(unfinished.close == Close::fin);
     CHECK(unfinished.body.ends_with("data: [DONE]\n\n"));
@@ -179,7 +161,7 @@ TEST_CASE("chunk framing: broken, unfinished") {
 
 TEST_CASE("an error event comes after that many token events") {
     Faults faults;
-    const Reply reply = faults.provoke(faulty("error@2"));
+    const Reply reply = faults.ask(faulty("error@2"));
     CHECK(reply.whole);
     CHECK(reply.body.find(R"({"error": {"message")") != std::string::npos);
     const Truth truth = faults.truth();
@@ -187,12 +169,12 @@ TEST_CASE("an error event comes after that many token events") {
     CHECK(truth.outcome == "faulted");
     CHECK_FALSE(truth.usage);
 
-    CHECK(faults.provoke(faulty("error@6")).body.find("error") != std::string::npos);
+    CHECK(faults.ask(faulty("error@6")).body.find("error") != std::string::npos);
     CHECK(faults.truth().outcome == "faulted");
-    CHECK(faults.provoke(faulty("error@7")).body.find("\"error\": {") == std::string::npos);  // never reached
+    CHECK(faults.ask(faulty("error@7")).body.find("\"error\": {") == std::string::npos);  // never reached
     CHECK(faults.truth().outcome == "complete");
 
-    const Reply plain = faults.provoke(faulty("error@0", k_chat, R"({"messages":[]})"));
+    const Reply plain = faults.ask(faulty("error@0", k_chat, R"({"messages":[]})"));
     CHECK(plain.status == 500);
     CHECK(faults.truth().outcome == "faulted");
 }
@@ -210,17 +192,17 @@ TEST_CASE("close-after looks like keep-alive and is not") {
 
 TEST_CASE("a script gives each request its fault, in order") {
     Faults faults;
-    faults.engine().set_script({*parse_fault("close-before-head"), Fault{}});
-    const std::string request = chat("x-sim-ttft-ms: 0\r\nx-sim-interval-us: 0\r\n");
-    CHECK(faults.provoke(request).head.empty());
-    CHECK(faults.provoke(request).whole);
-    CHECK(faults.provoke(request).whole);
+    faults->set_script({*parse_fault("close-before-head"), Fault{}});
+    const std::string request = chat("x-sim-ttft-ms: 0\r\nx-sim-interval-us: 0\r\n", k_six_tokens);
+    CHECK(faults.ask(request).head.empty());
+    CHECK(faults.ask(request).whole);
+    CHECK(faults.ask(request).whole);
 
-    CHECK(faults.provoke(post("/sim/control", R"({"faults":["", "cut@5"]})")).status == 200);
-    CHECK(faults.provoke(request).whole);
-    CHECK(faults.provoke(request).body.size() == 5);
-    CHECK(faults.provoke(request).whole);
-    const Reply nonsense = faults.provoke(post("/sim/control", R"({"faults":["boom"]})"));
+    CHECK(faults.ask(post("/sim/control", R"({"faults":["", "cut@5"]})")).status == 200);
+    CHECK(faults.ask(request).whole);
+    CHECK(faults.ask(request).body.size() == 5);
+    CHECK(faults.ask(request).whole);
+    const Reply nonsense = faults.ask(post("/sim/control", R"({"faults":["boom"]})"));
     CHECK(nonsense.status == 400);
     CHECK(nonsense.body.find("boom") != std::string::npos);
 }
@@ -230,7 +212,7 @@ TEST_CASE("the listener can be away for a while") {
     Client before(faults.port());
     before.send(get("/health"));
     CHECK(before.read_reply().status == 200);
-    faults.engine().refuse_for(100ms);
+    faults->refuse_for(100ms);
     CHECK_FALSE(connects(faults.port()));
     before.send(get("/health"));
     CHECK(before.read_reply().status == 200);  // open connections stay
@@ -239,15 +221,14 @@ TEST_CASE("the listener can be away for a while") {
     Client streaming(faults.port());
     streaming.send(chat("x-sim-ttft-ms: 60000\r\n"));
     REQUIRE(streaming.read_until("\r\n\r\n"));
-    faults.engine().refuse_for(100ms, true);
+    faults->refuse_for(100ms, true);
     CHECK(streaming.read_reply().close == Close::reset);
     CHECK(faults.truth().outcome == "aborted");
     CHECK(eventually([&] { return connects(faults.port()); }));
 }
 
 TEST_CASE("an engine that stops ends everything at once and says so") {
-    Engine engine(options_for_test());
-    engine.start();
+    Faults engine;
     Client silent(engine.port());
     silent.send(chat("x-sim-ttft-ms: 60000\r\n"));
     REQUIRE(silent.read_until("\r\n\r\n"));
@@ -257,28 +238,27 @@ TEST_CASE("an engine that stops ends everything at once and says so") {
     Client idle(engine.port());
     Client uploading(engine.port());
     uploading.send(concat("POST ", k_chat, " HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{"));
-    REQUIRE(eventually([&] { return engine.counters().active == 3; }));
+    REQUIRE(eventually([&] { return engine->counters().active == 3; }));
 
-    engine.stop();
-    CHECK(engine.counters().active == 0);
-    CHECK(engine.counters().connections == 0);
-    REQUIRE(engine.truth().size() == 3);
-    for (const Truth& truth : engine.truth())
+    engine->stop();
+    CHECK(engine->counters().active == 0);
+    CHECK(engine->counters().connections == 0);
+    REQUIRE(engine->truth().size() == 3);
+    for (const Truth& truth : engine->truth())
         CHECK(truth.outcome == "aborted");
     CHECK_FALSE(batched.read_reply().whole);
     CHECK_FALSE(connects(engine.port()));
 }
 
 TEST_CASE("an address that cannot be had is an error with its name in it") {
-    Engine first(options_for_test());
-    first.start();
-    Options taken = options_for_test();
+    const Faults first;
+    Options taken;
     taken.port = first.port();
     Engine second(taken);
     const std::string words =
         concat("cannot listen on 127.0.0.1 port ", first.port(), ": Address already in use");
     CHECK_THROWS_WITH(second.start(), words);
-    Options nonsense = options_for_test();
+    Options nonsense;
     nonsense.address = "localhost:";
     Engine third(nonsense);
     CHECK_THROWS_AS(third.start(), std::system_error);

@@ -15,9 +15,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/sim/engine.hpp"
 #include "tests/sim/json_text.hpp"
-#include "tests/sim/unit/client.hpp"
+#include "tests/sim/unit/test_engine.hpp"
 #include "tests/support/eventually.hpp"
 
 using namespace sim;
@@ -31,12 +30,6 @@ constexpr auto k_patience = 5s;
 // Far below the 60 s after which an unnoticed client would be met by chance, far above what a loaded machine
 // needs to run two threads in turn.
 constexpr auto k_at_once = 1s;
-constexpr std::string_view k_chat = "/v1/chat/completions";
-
-std::string chat(std::string_view headers) {
-    return post(k_chat, R"({"messages":[{"role":"user","content":"hi"}],"stream":true,"max_tokens":6})",
-                headers);
-}
 
 const std::string k_silent = chat("x-sim-ttft-ms: 60000\r\n");
 
@@ -139,7 +132,7 @@ TEST_CASE("a client that leaves is noticed at once, in every phase") {
         running.send(chat("x-sim-tokens: 40000\r\n"));
         REQUIRE(running.read_until("data: "));
         Client queued(engine.port());
-        queued.send(chat(""));
+        queued.send(chat());
         REQUIRE(queued.read_until("\r\n\r\n"));
         Client next(engine.port());
         next.send(chat("x-request-id: next\r\n"));
@@ -249,12 +242,11 @@ TEST_CASE("with one client at a time there is never more than one request, howev
     engine.start();
     Client kept(engine.port());
     const auto between = [&] {
-        kept.send(chat(""));
+        kept.send(chat());
         REQUIRE(kept.read_reply().whole);
     };
-    constexpr std::string_view k_plain = R"({"messages":[],"max_tokens":3})";
     for (int round = 0; round < 20; ++round) {
-        CHECK(roundtrip(engine.port(), chat("")).whole);
+        CHECK(roundtrip(engine.port(), chat()).whole);
         between();
         CHECK(roundtrip(engine.port(), post(k_chat, k_plain)).whole);
         between();

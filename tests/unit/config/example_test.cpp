@@ -7,9 +7,10 @@
 #include <catch2/catch.hpp>
 
 #include "config/keys.hpp"
-#include "config/load.hpp"
+#include "tests/unit/config/load_file.hpp"
 
 namespace config = noren::config;
+using noren::test::load_file;
 
 namespace {
 
@@ -18,7 +19,7 @@ constexpr const char* k_example = NOREN_SOURCE_DIR "/config/noren.example.yaml";
 }  // namespace
 
 TEST_CASE("the example file says every default and nothing else") {
-    const auto result = config::load_file(k_example);
+    const auto result = load_file(k_example);
     for (const auto& mistake : result.mistakes)
         UNSCOPED_INFO(mistake.to_string());
     REQUIRE(result.ok());
@@ -35,7 +36,7 @@ TEST_CASE("the example file explains every key, and marks those that need a rest
     std::vector<std::string> lines{""};
     for (std::string line; std::getline(in, line);)
         lines.push_back(line);
-    const auto origins = config::load_file(k_example).origins;
+    const auto origins = load_file(k_example).origins;
     for (const auto& key : config::keys()) {
         INFO(key.path());
         auto line = static_cast<std::size_t>(origins.at(key.path()).line);

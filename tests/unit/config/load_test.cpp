@@ -9,9 +9,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
+#include "tests/unit/config/load_file.hpp"
 
 namespace config = noren::config;
+using noren::test::load_file;
 using noren::test::TempDir;
 using noren::test::write_file;
 using namespace std::chrono_literals;
@@ -427,7 +429,7 @@ TEST_CASE("no contradiction is made up from a value that was refused or misspelt
 TEST_CASE("a file that cannot be read is told by its name") {
     const TempDir dir;
     const auto told = [](const std::filesystem::path& path) {
-        const auto result = config::load_file(path.string());
+        const auto result = load_file(path.string());
         REQUIRE(result.mistakes.size() == 1);
         CHECK(result.mistakes.front().file == path.string());
         return result.mistakes.front().found;
@@ -447,11 +449,11 @@ TEST_CASE("a file that cannot be read is told by its name") {
 TEST_CASE("a file is loaded through its path") {
     const TempDir dir;
     write_file(dir / "noren.yaml", "workers: 3\n");
-    CHECK(config::load_file((dir / "noren.yaml").string()).config->workers == 3);
+    CHECK(load_file((dir / "noren.yaml").string()).config->workers == 3);
     write_file(dir / "full.yaml", "workers: 3\n" + std::string(1024 * 1024 - 11, '#'));
-    CHECK(config::load_file((dir / "full.yaml").string()).ok());
+    CHECK(load_file((dir / "full.yaml").string()).ok());
     write_file(dir / "noren.yaml", "workers: many\n");
-    const auto result = config::load_file((dir / "noren.yaml").string());
+    const auto result = load_file((dir / "noren.yaml").string());
     CHECK(result.mistakes.front().to_string() ==
           (dir / "noren.yaml").string() +
               ":1: workers: found \"many\", expected a whole number from 0 to 256");

@@ -7,7 +7,8 @@
 #include <catch2/catch.hpp>
 
 #include "config/keys.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "config/load.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace config = noren::config;
 using noren::test::TempDir;

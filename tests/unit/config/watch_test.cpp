@@ -15,7 +15,7 @@
 #include <catch2/catch.hpp>
 
 #include "config/watch_points.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 // The kernel queues an inotify event before the call that causes it returns, so nothing here waits.
 

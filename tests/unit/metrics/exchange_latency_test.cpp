@@ -19,20 +19,17 @@ constexpr const char* k_itl_count = R"(noren_inter_token_latency_seconds_count{m
 constexpr const char* k_itl_sum = R"(noren_inter_token_latency_seconds_sum{model="m"})";
 
 TEST_CASE("a stream of five tokens, 20 ms apart") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(60, role_event());  // no token
-    CHECK(rig.scrape()(k_ttft_count) == 0);
+    CHECK(d.scrape()(k_ttft_count) == 0);
     d.read(136, tokens(1));
-    CHECK(rig.scrape()(k_ttft_count) == 1);  // at once, not at the end
+    CHECK(d.scrape()(k_ttft_count) == 1);  // at once, not at the end
     for (int i = 1; i < 5; ++i)
         d.read(136 + 20 * i, tokens(1));
     d.read(220, finish_event("stop") + std::string(k_done));
     d.whole(221);
 
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_ttft_sum) == Approx(0.136));
     CHECK(s(R"(noren_upstream_time_to_first_token_seconds_sum{model="m"})") == Approx(0.100));
     CHECK(s(R"(noren_upstream_time_to_first_token_seconds_count{model="m"})") == 1);
@@ -51,13 +48,10 @@ TEST_CASE("a stream of five tokens, 20 ms apart") {
 }
 
 TEST_CASE("one token: TTFT, but no speed") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(100, tokens(1) + usage_event(5, 1) + std::string(k_done));
     d.whole(100);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_ttft_count) == 1);
     CHECK(s(k_tpot_count) == 0);
     CHECK(s(k_tps_count) == 0);
@@ -65,28 +59,22 @@ TEST_CASE("one token: TTFT, but no speed") {
 }
 
 TEST_CASE("two tokens span one interval") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(100, tokens(1));
     d.read(110, tokens(1));
     d.whole(500);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_tpot_sum) == Approx(0.010));
     CHECK(s(k_tps_sum) == Approx(100.0));
 }
 
 TEST_CASE("three tokens per read") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(100, tokens(3));
     d.read(130, tokens(3));
     d.read(160, tokens(3));
     d.whole(160);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_itl_count) == 6);
     CHECK(s(k_itl_sum) == Approx(0.060));
     CHECK(s(R"(noren_inter_token_latency_seconds_bucket{model="m",le="0.01"})") == 6);
@@ -95,44 +83,35 @@ TEST_CASE("three tokens per read") {
 }
 
 TEST_CASE("an event cut between two reads is stamped by the read that completes it") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     const std::string event = tokens(1);
     d.read(100, event.substr(0, 20));
     d.read(130, event.substr(20));
     d.whole(131);
-    CHECK(rig.scrape()(k_ttft_sum) == Approx(0.130));
+    CHECK(d.scrape()(k_ttft_sum) == Approx(0.130));
 }
 
 TEST_CASE("pieces of one read are one arrival") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(100, tokens(1));
     d.meter.body(tokens(1));
     d.meter.body(tokens(1));
     d.meter.mark(at(120));
     d.whole(120);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(R"(noren_inter_token_latency_seconds_bucket{model="m",le="0.008"})") == 0);
     CHECK(s(R"(noren_inter_token_latency_seconds_bucket{model="m",le="0.01"})") == 2);
 }
 
 TEST_CASE("an event that only the end completes belongs to the last read") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(100, tokens(1));
     std::string last = tokens(2);
     last.resize(last.size() - 2);  // no blank line
     d.read(120, last);
     d.meter.upstream_done(at(120));
     d.end(121);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_itl_count) == 2);
     CHECK(s(R"(noren_inter_token_latency_seconds_bucket{model="m",le="0.008"})") == 0);  // no zero gap
     CHECK(s(R"(noren_inter_token_latency_seconds_bucket{model="m",le="0.01"})") == 2);
@@ -140,42 +119,33 @@ TEST_CASE("an event that only the end completes belongs to the last read") {
 }
 
 TEST_CASE("first and last token in one read: TTFT, no gaps, no speed") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(90, tokens(7) + usage_event(3, 7) + std::string(k_done));
     d.whole(90);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_ttft_sum) == Approx(0.090));
     CHECK(s(k_itl_count) == 0);
     CHECK(s(k_tpot_count) == 0);
 }
 
 TEST_CASE("usage says more than the events: it is N") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(100, tokens(1));
     d.read(200, tokens(1) + usage_event(3, 11) + std::string(k_done));
     d.whole(200);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_tpot_sum) == Approx(0.010));  // 100 ms / 10
     CHECK(s(k_tps_sum) == Approx(100.0));
     CHECK(s(k_itl_count) == 1);  // gaps are of events
 }
 
 TEST_CASE("usage says less than the events of a whole stream: it is N all the same") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     for (int i = 0; i < 5; ++i)
         d.read(100 + 10 * i, tokens(1));
     d.read(141, usage_event(3, 3) + std::string(k_done));
     d.whole(141);
-    CHECK(rig.scrape()(k_tpot_sum) == Approx(0.020));  // 40 ms / 2
+    CHECK(d.scrape()(k_tpot_sum) == Approx(0.020));  // 40 ms / 2
 }
 
 TEST_CASE("several choices: first token yes, gaps and speed of interleaved tokens no") {
@@ -213,26 +183,20 @@ TEST_CASE("an answer that is no stream has no first token time and no speed, but
 }
 
 TEST_CASE("a client that leaves before the first token leaves no sample of it") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(60, role_event());
     d.end(5000, Outcome::client_closed, 200, "client_closed");
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_ttft_count) == 0);
     CHECK(s(R"(noren_request_duration_seconds_sum{model="m",outcome="cancelled"})") == Approx(5.0));
 }
 
 TEST_CASE("a client that leaves after it: TTFT and gaps stay, no speed of a cut stream") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     d.read(100, tokens(1));
     d.read(120, tokens(1));
     d.end(130, Outcome::client_closed, 200, "client_closed");
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_ttft_count) == 1);
     CHECK(s(k_itl_count) == 1);
     CHECK(s(k_tpot_count) == 0);
@@ -240,15 +204,12 @@ TEST_CASE("a client that leaves after it: TTFT and gaps stay, no speed of a cut 
 }
 
 TEST_CASE("gaps of a long stream show while it runs") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(50);
+    Stream d(50);
     for (int i = 0; i < 66; ++i)
         d.read(100 + i, tokens(1));
-    CHECK(rig.scrape()(k_itl_count) == 64);
+    CHECK(d.scrape()(k_itl_count) == 64);
     d.whole(200);
-    CHECK(rig.scrape()(k_itl_count) == 65);
+    CHECK(d.scrape()(k_itl_count) == 65);
 }
 
 TEST_CASE(

@@ -30,13 +30,10 @@ double all_of(const Scrape& s, std::string_view name) {
 }
 
 TEST_CASE("a whole answer below 400 is ok") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(50, tokens(1));  // no end marker: the transport said it is whole
     d.whole(60);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(requests(s, "m", "200", "ok") == 1);
     CHECK(all_of(s, "noren_requests_total") == 1);
     CHECK(all_of(s, "noren_upstream_errors_total") == 0);
@@ -80,10 +77,7 @@ TEST_CASE("the engine's status decides over a relayed answer") {
 
 TEST_CASE("an error inside a 200 stream is the engine's fault, also if the client leaves on it") {
     const bool leaves = GENERATE(false, true);
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(50, tokens(1));
     d.read(60, "data: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n");
     if (leaves) {
@@ -91,7 +85,7 @@ TEST_CASE("an error inside a 200 stream is the engine's fault, also if the clien
     } else {
         d.whole(61);
     }
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(requests(s, "m", "200", "upstream_error") == 1);
     CHECK(upstream_errors(s, "stream_error") == 1);
     CHECK(all_of(s, "noren_upstream_errors_total") == 1);
@@ -101,13 +95,10 @@ TEST_CASE("an error inside a 200 stream is the engine's fault, also if the clien
 }
 
 TEST_CASE("text that talks of errors is none") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(50, "data: {\"error\":null,\"choices\":[{\"delta\":{\"content\":\"an error\"}}]}\n\n");
     d.whole(61);
-    CHECK(requests(rig.scrape(), "m", "200", "ok") == 1);
+    CHECK(requests(d.scrape(), "m", "200", "ok") == 1);
 }
 
 TEST_CASE("refused a place: counted, but in no latency figure") {
@@ -133,13 +124,10 @@ TEST_CASE("refused a place: counted, but in no latency figure") {
 }
 
 TEST_CASE("cut by the end of a drain: it had its place, so it ran out of time") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(50, tokens(1));
     d.end(60, Outcome::rejected, 200, "draining");
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(requests(s, "m", "200", "timeout") == 1);
     CHECK(all_of(s, "noren_queue_rejections_total") == 0);
     CHECK(s(R"(noren_failures_total{reason="draining"})") == 1);
@@ -164,7 +152,7 @@ TEST_CASE("faults of the engine by kind") {
     CHECK(requests(s, "m", "502", c.name) == 1);
     CHECK(upstream_errors(s, c.label) == 1);
     CHECK(all_of(s, "noren_upstream_errors_total") == 1);
-    CHECK(rig.log_errors.at(0));
+    CHECK(rig.logged_error());
 }
 
 TEST_CASE("limits that are not the engine's fault are no upstream error") {
@@ -176,7 +164,7 @@ TEST_CASE("limits that are not the engine's fault are no upstream error") {
     const Scrape s = rig.scrape();
     CHECK(all_of(s, "noren_upstream_errors_total") == 0);
     CHECK(s("noren_failures_total{reason=\"" + std::string(reason) + "\"}") == 1);
-    CHECK_FALSE(rig.log_errors.at(0));
+    CHECK_FALSE(rig.logged_error());
 }
 
 /// Steps of an exchange, up to the one at which its client leaves.
@@ -286,7 +274,7 @@ TEST_CASE("a slow client holds the engine back until it reads or the engine is d
     }
     CHECK(stalled() == 0);
 
-    Driven passed(rig, Endpoint::passthrough, false);
+    Driven passed(rig, ApiEndpoint::passthrough, false);
     passed.meter.stalled(at(50));
     CHECK(stalled() == 0);
 }
@@ -302,7 +290,7 @@ TEST_CASE("an exchange that nobody ended is a fault of ours, and its gauges come
     CHECK(s(R"(noren_failures_total{reason="internal_error"})") == 1);
     CHECK(s("noren_inflight_requests") == 0);
     CHECK(s("noren_awaiting_first_token_requests") == 0);
-    CHECK(rig.log_errors.at(0));
+    CHECK(rig.logged_error());
 }
 
 TEST_CASE("an exchange ends once") {
@@ -317,7 +305,7 @@ TEST_CASE("an exchange ends once") {
 
 TEST_CASE("what is passed through is counted with its bytes, in no latency figure") {
     Rig rig;
-    Driven d(rig, Endpoint::passthrough, false);
+    Driven d(rig, ApiEndpoint::passthrough, false);
     d.until_sent();
     d.stream_head(40);
     d.read(50, tokens(3));

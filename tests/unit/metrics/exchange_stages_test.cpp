@@ -56,10 +56,7 @@ TEST_CASE("not streamed: the engine's time is prefill to its end") {
 }
 
 TEST_CASE("a slow client's time is carved out, and the stage before goes on") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(100, tokens(1));
     d.meter.stalled(at(110));
     d.meter.stalled(at(115));  // said again: no change
@@ -69,22 +66,19 @@ TEST_CASE("a slow client's time is carved out, and the stage before goes on") {
     d.meter.upstream_done(at(160));
     d.meter.stalled(at(160));  // the engine is done, the client still reads
     d.end(400);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(stage_sum(s, "stall") == Approx(0.280));
     CHECK(stage_sum(s, "decode") == Approx(0.020));
     CHECK(s("noren_write_stall_seconds_sum") == Approx(0.280));
 }
 
 TEST_CASE("a first token that comes while the client stalls begins decode behind the stall") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.meter.stalled(at(50));
     d.read(60, tokens(1));
     d.meter.resumed(at(80));
     d.whole(100);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(stage_sum(s, "prefill") == Approx(0.014));
     CHECK(stage_sum(s, "stall") == Approx(0.030));
     CHECK(stage_sum(s, "decode") == Approx(0.020));
@@ -111,7 +105,7 @@ TEST_CASE("stages are observed for exactly the requests whose duration is") {
         rejected.end(2, Outcome::rejected, 429, "queue_full");
     }
     {
-        Driven passed(rig, Endpoint::passthrough, false);
+        Driven passed(rig, ApiEndpoint::passthrough, false);
         passed.until_sent();
         passed.meter.answer_head(200, "text/plain", "", at(50));
         passed.whole(50);

@@ -14,18 +14,15 @@ constexpr const char* k_events = R"(noren_output_tokens_total{model="m",source="
 constexpr const char* k_usage = R"(noren_output_tokens_total{model="m",source="usage"})";
 
 TEST_CASE("output tokens are counted as they come; usage adds what the events did not show") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(50, tokens(2));
-    CHECK(rig.scrape()(k_events) == 2);
+    CHECK(d.scrape()(k_events) == 2);
     d.read(60, tokens(3));
-    CHECK(rig.scrape()(k_events) == 5);
+    CHECK(d.scrape()(k_events) == 5);
     d.read(70, usage_event(100, 12, 64, 4) + std::string(k_done));
-    CHECK(rig.scrape()(k_usage) == 0);
+    CHECK(d.scrape()(k_usage) == 0);
     d.whole(70);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_events) == 5);
     CHECK(s(k_usage) == 7);
     CHECK(s(R"(noren_prompt_tokens_total{model="m"})") == 100);
@@ -38,27 +35,21 @@ TEST_CASE("output tokens are counted as they come; usage adds what the events di
 }
 
 TEST_CASE("usage below the events takes nothing back") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(50, tokens(9));
     d.read(60, usage_event(1, 6) + std::string(k_done));
     d.whole(60);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_events) == 9);
     CHECK(s(k_usage) == 0);
     CHECK(s(R"(noren_request_output_tokens_sum{model="m"})") == 6);
 }
 
 TEST_CASE("without usage the events are the count") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(50, tokens(3) + std::string(k_done));
     d.whole(60);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_events) == 3);
     CHECK(s(k_usage) == 0);
     CHECK(s(R"(noren_request_output_tokens_sum{model="m"})") == 3);
@@ -66,16 +57,13 @@ TEST_CASE("without usage the events are the count") {
 }
 
 TEST_CASE("a cut stream keeps the tokens it showed, also one whose end mark is missing") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     std::string cut = tokens(3);
     cut.resize(cut.size() - 2);
     d.read(50, cut);
-    CHECK(rig.scrape()(k_events) == 2);
+    CHECK(d.scrape()(k_events) == 2);
     d.end(60, Outcome::upstream_error, 200, "upstream_reset");
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(k_events) == 3);
     CHECK(s(R"(noren_finish_reasons_total{model="m",finish_reason="none"})") == 1);
 }
@@ -101,32 +89,29 @@ TEST_CASE("no finish reason at all is none") {
 }
 
 TEST_CASE("the finish reason of an answer is counted once") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(50, tokens(1) + finish_event("length") + std::string(k_done));
     d.whole(60);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s(R"(noren_finish_reasons_total{model="m",finish_reason="length"})") == 1);
     CHECK(s(R"(noren_finish_reasons_total{model="m",finish_reason="none"})") == 0);
 }
 
 TEST_CASE("what generates nothing, or failed, has no finish reason") {
     Rig rig;
-    const auto answer = [&](Endpoint endpoint, int status, const char* encoding) {
+    const auto answer = [&](ApiEndpoint endpoint, int status, const char* encoding) {
         Driven d(rig, endpoint);
         d.until_sent();
         d.meter.answer_head(status, "application/json", encoding, at(40));
         d.meter.upstream_done(at(40));
         d.end(40, Outcome::ok, status);
     };
-    answer(Endpoint::embeddings, 200, "");
-    answer(Endpoint::rerank, 200, "");
-    answer(Endpoint::chat_completions, 400, "");
-    answer(Endpoint::chat_completions, 200, "gzip");
+    answer(ApiEndpoint::embeddings, 200, "");
+    answer(ApiEndpoint::rerank, 200, "");
+    answer(ApiEndpoint::chat_completions, 400, "");
+    answer(ApiEndpoint::chat_completions, 200, "gzip");
     CHECK(rig.scrape()(R"(noren_finish_reasons_total{model="m",finish_reason="none"})") == 0);
-    answer(Endpoint::completions, 200, "");
+    answer(ApiEndpoint::completions, 200, "");
     CHECK(rig.scrape()(R"(noren_finish_reasons_total{model="m",finish_reason="none"})") == 1);
 }
 
@@ -145,13 +130,10 @@ TEST_CASE("a compressed answer is told to be unobserved") {
 }
 
 TEST_CASE("events that are not understood are counted") {
-    Rig rig;
-    Driven d(rig);
-    d.until_sent();
-    d.stream_head(40);
+    Stream d(40);
     d.read(50, "data: ramen\n\n" + tokens(1) + "data: {broken\n\n");
     d.whole(60);
-    const Scrape s = rig.scrape();
+    const Scrape s = d.scrape();
     CHECK(s("noren_stream_parse_errors_total") == 2);
     CHECK(s(k_events) == 1);
 }

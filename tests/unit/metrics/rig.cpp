@@ -26,10 +26,11 @@ std::string usage_event(int prompt, int completion, int cached, int reasoning) {
 }
 
 Rig::Rig() : telemetry({{"m"}, 4, "0.1.0", "abc", "gcc"}) {
-    telemetry.set_access_log([this](std::string&& line, bool is_error) {
-        log.push_back(std::move(line));
-        log_errors.push_back(is_error);
-    });
+    telemetry.set_access_log([this](std::string&& line) { log.push_back(std::move(line)); });
+}
+
+bool Rig::logged_error() const {
+    return log.at(0).find("\"level\":\"error\"") != std::string::npos;
 }
 
 void Driven::until_sent(std::string_view model, std::int64_t choices) {

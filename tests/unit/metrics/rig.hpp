@@ -31,17 +31,18 @@ struct Rig {
     Rig();
 
     Scrape scrape() const { return Scrape(telemetry); }
+    /// Whether the first line of the log has level error.
+    bool logged_error() const;
 
     Telemetry telemetry;
     std::vector<std::string> log;  ///< lines so far
-    std::vector<bool> log_errors;  ///< whether each was said to be an error
 };
 
 /// One exchange. The steps up to a request sent, at fixed times: head 0, ready 10, admitted 30, connected 35,
 /// sent 36 ms.
 class Driven {
   public:
-    explicit Driven(Rig& rig, Endpoint endpoint = Endpoint::chat_completions, bool gated = true)
+    explicit Driven(Rig& rig, ApiEndpoint endpoint = ApiEndpoint::chat_completions, bool gated = true)
         : meter(rig.telemetry, endpoint, gated, "id-1", "POST", "/v1/chat/completions", at(0)) {}
 
     void until_sent(std::string_view model = "m", std::int64_t choices = 1);
@@ -53,6 +54,14 @@ class Driven {
     void whole(double ms);
 
     ExchangeMeter meter;
+};
+
+/// A stream with a rig of its own, driven up to its head.
+struct Stream : Rig, Driven {
+    explicit Stream(double head_ms) : Driven(static_cast<Rig&>(*this)) {
+        until_sent();
+        stream_head(head_ms);
+    }
 };
 
 }  // namespace noren::metrics::test

@@ -17,7 +17,7 @@ TEST_CASE("exchanges on four threads under a storm of scrapes") {
     constexpr int k_threads = 4, k_exchanges = 200, k_reads = 70;
     Telemetry telemetry({{"m"}, 8, "", "", ""});
     std::atomic<int> lines{0};
-    telemetry.set_access_log([&lines](std::string&&, bool) { ++lines; });
+    telemetry.set_access_log([&lines](std::string&&) { ++lines; });
 
     std::atomic<bool> done{false};
     std::atomic<int> running{k_threads};
@@ -38,8 +38,8 @@ TEST_CASE("exchanges on four threads under a storm of scrapes") {
     for (int t = 0; t < k_threads; ++t) {
         workers.emplace_back([&telemetry, &running, t] {
             for (int i = 0; i < k_exchanges; ++i) {
-                ExchangeMeter meter(telemetry, Endpoint::completions, true, "id", "POST", "/v1/completions",
-                                    at(0));
+                ExchangeMeter meter(telemetry, ApiEndpoint::completions, true, "id", "POST",
+                                    "/v1/completions", at(0));
                 meter.queued(at(1), true);
                 meter.admitted(at(2));
                 meter.connected(at(3), true);

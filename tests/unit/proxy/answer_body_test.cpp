@@ -7,11 +7,14 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/every_cut.hpp"
+
 namespace noren::proxy::relay {
 namespace {
 
 using http::BodyKind;
 using http::Framing;
+using test::for_every_cut;
 using Status = AnswerBody::Status;
 
 /// Keeps what an observer would see.
@@ -46,24 +49,13 @@ Relayed relay(const Framing& framing, bool dechunk, const std::vector<std::strin
     return relay(body, pieces);
 }
 
-template <typename Check>
-void with_every_cut(std::string_view text, Check&& check) {
-    for (std::size_t a = 0; a <= text.size(); ++a)
-        for (std::size_t b = a; b <= text.size(); ++b)
-            check(std::vector<std::string_view>{text.substr(0, a), text.substr(a, b - a), text.substr(b)});
-    std::vector<std::string_view> bytewise;
-    for (std::size_t i = 0; i < text.size(); ++i)
-        bytewise.push_back(text.substr(i, 1));
-    check(bytewise);
-}
-
 constexpr Framing k_chunked{BodyKind::chunked, 0};
 
 }  // namespace
 
 TEST_CASE("plain chunks go on as they came, however they are cut") {
     const std::string_view text = "5\r\nhello\r\n00B\r\n, world\r\n!!\r\n0\r\n\r\n";
-    with_every_cut(text, [&](const std::vector<std::string_view>& pieces) {
+    for_every_cut(text, [&](const std::vector<std::string_view>& pieces) {
         const Relayed relayed = relay(k_chunked, false, pieces);
         CHECK(relayed.status == Status::done);
         CHECK(relayed.wire == text);
@@ -96,7 +88,7 @@ TEST_CASE("payload that is here goes on at once, only framing is held") {
 
 TEST_CASE("extensions do not go on, trailers do") {
     const std::string_view text = "5;e=\"x\"\r\nhello\r\n1\r\n!\r\n0;end\r\nX-Sum:  9\r\nHost: evil\r\n\r\n";
-    with_every_cut(text, [](const std::vector<std::string_view>& pieces) {
+    for_every_cut(text, [](const std::vector<std::string_view>& pieces) {
         const Relayed relayed = relay(k_chunked, false, pieces);
         CHECK(relayed.status == Status::done);
         CHECK(relayed.wire == "5\r\nhello\r\n1\r\n!\r\n0\r\nX-Sum: 9\r\n\r\n");
@@ -105,17 +97,17 @@ TEST_CASE("extensions do not go on, trailers do") {
 }
 
 TEST_CASE("a client without chunks gets the payload only") {
-    with_every_cut("5;e=1\r\nhello\r\n1\r\n!\r\n0\r\nX-Sum: 9\r\n\r\n",
-                   [](const std::vector<std::string_view>& pieces) {
-                       const Relayed relayed = relay(k_chunked, true, pieces);
-                       CHECK(relayed.status == Status::done);
-                       CHECK(relayed.wire == "hello!");
-                       CHECK(relayed.payload == "hello!");
-                   });
+    for_every_cut("5;e=1\r\nhello\r\n1\r\n!\r\n0\r\nX-Sum: 9\r\n\r\n",
+                  [](const std::vector<std::string_view>& pieces) {
+                      const Relayed relayed = relay(k_chunked, true, pieces);
+                      CHECK(relayed.status == Status::done);
+                      CHECK(relayed.wire == "hello!");
+                      CHECK(relayed.payload == "hello!");
+                  });
 }
 
 TEST_CASE("malformed chunks: what was good goes on, nothing of the rest, and no end") {
-    with_every_cut("2\r\nok\r\n1\r\nxx0\r\n\r\n", [](const std::vector<std::string_view>& pieces) {
+    for_every_cut("2\r\nok\r\n1\r\nxx0\r\n\r\n", [](const std::vector<std::string_view>& pieces) {
         for (const bool dechunk : {false, true}) {
             const Relayed relayed = relay(k_chunked, dechunk, pieces);
             CHECK(relayed.status == Status::malformed);
@@ -126,7 +118,7 @@ TEST_CASE("malformed chunks: what was good goes on, nothing of the rest, and no 
 }
 
 TEST_CASE("a body of a length ends with its last byte, and shows what is too much") {
-    with_every_cut("hello", [](const std::vector<std::string_view>& pieces) {
+    for_every_cut("hello", [](const std::vector<std::string_view>& pieces) {
         const Relayed relayed = relay({BodyKind::length, 5}, false, pieces);
         CHECK(relayed.status == Status::done);
         CHECK(relayed.wire == "hello");

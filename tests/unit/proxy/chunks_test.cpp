@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/byte_set.hpp"
+#include "tests/support/every_cut.hpp"
 
 namespace noren::proxy::http {
 namespace {
@@ -65,16 +66,10 @@ End end_of(std::string_view body) {
     return read({body}).end;
 }
 
-/// The same bytes in all ways of cutting them in three, and byte by byte.
+/// What is read of the same bytes, however they are cut.
 template <typename Check>
 void with_every_cut(std::string_view text, Check&& check) {
-    std::vector<std::string_view> bytewise;
-    for (std::size_t a = 0; a <= text.size(); ++a) {
-        for (std::size_t b = a; b <= text.size(); ++b)
-            check(read({text.substr(0, a), text.substr(a, b - a), text.substr(b)}));
-        if (a < text.size()) bytewise.push_back(text.substr(a, 1));
-    }
-    check(read(bytewise));
+    test::for_every_cut(text, [&](const std::vector<std::string_view>& pieces) { check(read(pieces)); });
 }
 
 struct Good {

@@ -14,7 +14,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/raw_client.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy {
 namespace {

@@ -13,7 +13,7 @@
 #include "proxy/cli/status_table.hpp"
 #include "proxy/ops/control_socket.hpp"
 #include "proxy/ops/status.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy {
 namespace {

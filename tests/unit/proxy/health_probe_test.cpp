@@ -13,7 +13,7 @@
 #include <boost/asio/write.hpp>
 #include <catch2/catch.hpp>
 
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy::upstream {
 namespace {
@@ -84,7 +84,7 @@ config::Upstream settings(milliseconds interval = milliseconds(5),
 }
 
 struct Probing {
-    Probing(asio::io_context& context, const config::Endpoint& engine, const config::Upstream& upstream)
+    Probing(asio::io_context& context, const config::Address& engine, const config::Upstream& upstream)
         : io(context),
           resolver(io),
           probe(loop, resolver, engine, upstream, nullptr, up,
@@ -153,7 +153,7 @@ TEST_CASE("below 500 is up, from 500 on is down") {
 TEST_CASE("an engine that refuses, hangs up or talks nonsense is down, with the reason") {
     asio::io_context io;
     auto engine = std::make_unique<TcpEngine>(io, any_port());
-    const config::Endpoint address{"127.0.0.1", engine->port(), {}};
+    const config::Address address{"127.0.0.1", engine->port(), {}};
     SECTION("refuses") {
         engine.reset();
         Probing probing(io, address, settings());

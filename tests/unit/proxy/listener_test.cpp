@@ -22,7 +22,7 @@
 
 #include "proxy/net/acceptor.hpp"
 #include "proxy/net/socket.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy::net {
 namespace {
@@ -32,10 +32,10 @@ namespace fs = std::filesystem;
 using test::TempDir;
 using test::write_file;
 
-config::Endpoint tcp(const std::string& host, std::uint16_t port = 0) {
+config::Address tcp(const std::string& host, std::uint16_t port = 0) {
     return {host, port, {}};
 }
-config::Endpoint unix_at(const fs::path& path) {
+config::Address unix_at(const fs::path& path) {
     return {{}, 0, path.string()};
 }
 
@@ -60,7 +60,7 @@ bool is_socket_file(const fs::path& path) {
 }
 
 /// Whether a client reaches the listener.
-bool accepts(ListenerSet& listeners, const Endpoint& endpoint) {
+bool accepts(ListenerSet& listeners, const SocketAddress& endpoint) {
     Loop loop;
     Wakeup nobody(loop);
     bool accepted = false;

@@ -22,7 +22,7 @@
 #include <boost/json.hpp>
 #include <catch2/catch.hpp>
 
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy {
 namespace {

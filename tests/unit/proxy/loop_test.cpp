@@ -319,7 +319,7 @@ TEST_CASE("connecting tells how it ended") {
     Wakeup wakeup(loop);
     ListenerSet listener({"127.0.0.1", 0, {}}, 1);
     const auto endpoint_of = [](std::uint16_t port) {
-        return Endpoint(boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), port));
+        return SocketAddress(boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), port));
     };
     Socket socket(loop, endpoint_of(listener.port()), wakeup.waker());
     REQUIRE(runs_until(loop, [&] { return socket.connect_result().has_value(); }));
@@ -334,7 +334,7 @@ TEST_CASE("an acceptor takes every connection; without descriptors it lets go of
     Loop loop;
     Wakeup wakeup(loop);
     ListenerSet listener({"127.0.0.1", 0, {}}, 1);
-    const Endpoint endpoint(
+    const SocketAddress endpoint(
         boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), listener.port()));
     std::vector<Descriptor> accepted;
     int shed = 0;
@@ -370,7 +370,7 @@ TEST_CASE("without descriptors several acceptors let go of all who come, whoever
     Loop here;
     Wakeup wakeup(here);
     ListenerSet listeners({"127.0.0.1", 0, {}}, k_acceptors);
-    const Endpoint endpoint(
+    const SocketAddress endpoint(
         boost::asio::ip::tcp::endpoint(boost::asio::ip::address_v4::loopback(), listeners.port()));
     ReserveDescriptor reserve;
     std::atomic<int> accepted{0}, shed{0};

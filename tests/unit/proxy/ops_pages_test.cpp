@@ -12,14 +12,16 @@ struct Process {
     bool ready = true, draining = false, drained = true;
     std::string complaint;
     OpsHooks hooks() {
-        return {[] { return std::string("noren_up 1\n"); },
-                [] { return std::string("{\"s\":1}"); },
-                [] { return std::string("listen: x\n"); },
-                [this] { return ready; },
-                [] { return std::string("{\"because\":[]}"); },
-                [this] { return drained; },
-                [this] { return draining; },
-                [this] { return complaint; }};
+        return {
+            .metrics = [] { return std::string("noren_up 1\n"); },
+            .status_json = [] { return std::string("{\"s\":1}"); },
+            .config_yaml = [] { return std::string("listen: x\n"); },
+            .ready = [this] { return ready; },
+            .ready_json = [] { return std::string("{\"because\":[]}"); },
+            .drained = [this] { return drained; },
+            .draining = [this] { return draining; },
+            .complaint = [this] { return complaint; },
+        };
     }
 };
 

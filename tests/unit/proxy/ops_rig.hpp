@@ -11,6 +11,11 @@
 
 namespace noren::test {
 
+/// A request behind which the connection ends.
+inline std::string last_get(const std::string& target) {
+    return "GET " + target + " HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
+}
+
 struct OpsRig {
     explicit OpsRig(const proxy::OpsLimits& limits = {})
         : server(io, {"127.0.0.1", 0, {}}, hooks(), limits), port(server.port()) {
@@ -18,18 +23,21 @@ struct OpsRig {
     }
 
     proxy::OpsHooks hooks() {
-        return {[this] {
+        return {
+            .metrics =
+                [this] {
                     ++scrapes;
                     return metrics;
                 },
-                [] { return std::string("{}"); },
-                [] { return std::string("listen: x\n"); },
-                [] { return true; },
-                [] { return std::string("{\"ready\":true}"); },
-                [this] { return drained; },
-                [this] { return draining; },
-                [] { return std::string(); },
-                [this] { return look ? look() : std::function<bool()>(); }};
+            .status_json = [] { return std::string("{}"); },
+            .config_yaml = [] { return std::string("listen: x\n"); },
+            .ready = [] { return true; },
+            .ready_json = [] { return std::string("{\"ready\":true}"); },
+            .drained = [this] { return drained; },
+            .draining = [this] { return draining; },
+            .complaint = [] { return std::string(); },
+            .look_at_engine = [this] { return look ? look() : std::function<bool()>(); },
+        };
     }
 
     /// All that comes back to these bytes until the endpoint ends the connection.
@@ -39,9 +47,7 @@ struct OpsRig {
         return client.hears_out();
     }
     /// A page over a connection of its own.
-    std::string get(const std::string& target) {
-        return say("GET " + target + " HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
-    }
+    std::string get(const std::string& target) { return say(last_get(target)); }
 
     asio::io_context io;
     std::string metrics = "noren_up 1\n";

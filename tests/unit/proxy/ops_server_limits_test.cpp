@@ -21,6 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::body_of;
+using test::last_get;
 using test::OpsRig;
 using test::RawClient;
 using test::run_until;
@@ -156,7 +157,7 @@ TEST_CASE("drain-wait waits for the end of a drain") {
     OpsRig ops;
     ops.draining = true;
     RawClient client(ops.io, ops.port);
-    client.say("GET /-/drain-wait HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+    client.say(last_get("/-/drain-wait"));
     ops.io.run_for(120ms);
     CHECK(client.heard().empty());
     ops.drained = true;
@@ -166,7 +167,7 @@ TEST_CASE("drain-wait waits for the end of a drain") {
 TEST_CASE("begin_within waits for a drain to begin, and then for its end") {
     OpsRig ops;
     RawClient client(ops.io, ops.port);
-    client.say("GET /-/drain-wait?begin_within=30 HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+    client.say(last_get("/-/drain-wait?begin_within=30"));
     ops.io.run_for(120ms);
     CHECK(client.heard().empty());
     ops.draining = true;
@@ -197,7 +198,7 @@ TEST_CASE("waiting for a drain takes as long as it takes, whatever the limit for
     OpsRig ops(connections(8, 50ms));
     ops.draining = true;
     RawClient client(ops.io, ops.port);
-    client.say("GET /-/drain-wait HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+    client.say(last_get("/-/drain-wait"));
     ops.io.run_for(250ms);
     CHECK_FALSE(client.ended());
     ops.drained = true;
@@ -207,7 +208,7 @@ TEST_CASE("waiting for a drain takes as long as it takes, whatever the limit for
 TEST_CASE("more waiting than allowed is told; one that leaves makes room") {
     OpsRig ops({16, 2, 30s});
     ops.draining = true;
-    const std::string wait = "GET /-/drain-wait HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
+    const std::string wait = last_get("/-/drain-wait");
     RawClient first(ops.io, ops.port), second(ops.io, ops.port);
     first.say(wait);
     second.say(wait);
@@ -228,7 +229,7 @@ TEST_CASE("those who wait for a drain keep their place when connections run out"
     OpsRig ops(connections(2));
     ops.draining = true;
     RawClient waiting(ops.io, ops.port);
-    waiting.say("GET /-/drain-wait HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+    waiting.say(last_get("/-/drain-wait"));
     ops.io.run_for(20ms);
     for (int i = 0; i < 5; ++i)
         CHECK(body_of(ops.get("/metrics")) == "noren_up 1\n");
@@ -240,7 +241,7 @@ TEST_CASE("with every place taken by a wait, one more is turned away and the nex
     OpsRig ops(connections(1));
     ops.draining = true;
     RawClient waiting(ops.io, ops.port);
-    waiting.say("GET /-/drain-wait HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+    waiting.say(last_get("/-/drain-wait"));
     ops.io.run_for(20ms);
     CHECK(ops.get("/metrics").empty());
     ops.drained = true;

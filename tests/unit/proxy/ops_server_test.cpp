@@ -14,6 +14,7 @@ namespace noren::proxy {
 namespace {
 
 using test::body_of;
+using test::last_get;
 using test::OpsRig;
 using test::RawClient;
 using test::status_of;
@@ -80,7 +81,7 @@ TEST_CASE("a connection serves one request after the other, also those sent ahea
         }));
     }
     const std::string three = "GET /-/healthy HTTP/1.1\r\nHost: t\r\n\r\n";
-    client.say(three + three + "GET /-/healthy HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+    client.say(three + three + last_get("/-/healthy"));
     const std::string all = client.hears_out();
     std::size_t pages = 0;
     for (std::size_t at = 0; (at = all.find("\r\n\r\nhealthy\n", at)) != std::string::npos; ++at)
@@ -95,7 +96,7 @@ TEST_CASE("HEAD has the head of GET and no body, and the connection goes on") {
     REQUIRE(client.hears("\r\n\r\n"));
     CHECK(holds(client.heard(), "Content-Length: 11"));
     CHECK(client.heard().find("noren_up") == std::string::npos);
-    client.say("GET /-/healthy HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+    client.say(last_get("/-/healthy"));
     const std::string all = client.hears_out();
     CHECK(all.ends_with("\r\n\r\nhealthy\n"));
     CHECK(all.find("noren_up") == std::string::npos);
@@ -109,9 +110,7 @@ TEST_CASE("an HTTP/1.0 client needs no Host and gets the end with the page") {
 
 TEST_CASE("an unknown path is a 404 that says where to look, and the connection goes on") {
     OpsRig ops;
-    const std::string answer = ops.say(
-        "GET /nothing HTTP/1.1\r\nHost: t\r\n\r\n"
-        "GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+    const std::string answer = ops.say("GET /nothing HTTP/1.1\r\nHost: t\r\n\r\n" + last_get("/metrics"));
     CHECK(status_of(answer) == "HTTP/1.1 404 Not Found");
     CHECK(answer.find("not found; / lists what is here\n") != std::string::npos);
     CHECK(answer.ends_with("noren_up 1\n"));

@@ -6,11 +6,14 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/every_cut.hpp"
+
 namespace noren::proxy::relay {
 namespace {
 
 using http::BodyKind;
 using http::Framing;
+using test::for_every_cut;
 using Status = RequestBody::Status;
 
 constexpr Framing k_chunked{BodyKind::chunked, 0};
@@ -44,21 +47,10 @@ Taken take(const Framing& framing, const std::vector<std::string_view>& pieces, 
     return taken;
 }
 
-template <typename Check>
-void with_every_cut(std::string_view text, Check&& check) {
-    for (std::size_t a = 0; a <= text.size(); ++a)
-        for (std::size_t b = a; b <= text.size(); ++b)
-            check(std::vector<std::string_view>{text.substr(0, a), text.substr(a, b - a), text.substr(b)});
-    std::vector<std::string_view> bytewise;
-    for (std::size_t i = 0; i < text.size(); ++i)
-        bytewise.push_back(text.substr(i, 1));
-    check(bytewise);
-}
-
 }  // namespace
 
 TEST_CASE("a body of a length is taken to its last byte and not further") {
-    with_every_cut("helloGET /", [](const std::vector<std::string_view>& pieces) {
+    for_every_cut("helloGET /", [](const std::vector<std::string_view>& pieces) {
         const Taken taken = take({BodyKind::length, 5}, pieces);
         CHECK(taken.status == Status::ok);
         CHECK(taken.done);
@@ -81,7 +73,7 @@ TEST_CASE("chunks are taken apart and framed anew, without extensions and bad tr
     const std::string_view text =
         "5;e=\"\\\"\"\r\nhello\r\n3\r\nabc\r\n0;x\r\nX-Sum: 9\r\nContent-Length: 3\r\n\r\nGET /";
     CHECK(take(k_chunked, {text}).wire == "5\r\nhello\r\n3\r\nabc\r\n0\r\nX-Sum: 9\r\n\r\n");
-    with_every_cut(text, [&](const std::vector<std::string_view>& pieces) {
+    for_every_cut(text, [&](const std::vector<std::string_view>& pieces) {
         const Taken taken = take(k_chunked, pieces);
         CHECK(taken.status == Status::ok);
         CHECK(taken.done);
@@ -106,7 +98,7 @@ TEST_CASE("payload goes on before its chunk is whole") {
 }
 
 TEST_CASE("malformed chunks are told, and no last chunk is made up for them") {
-    with_every_cut("2\r\nok\r\nzz\r\n0\r\n\r\n", [](const std::vector<std::string_view>& pieces) {
+    for_every_cut("2\r\nok\r\nzz\r\n0\r\n\r\n", [](const std::vector<std::string_view>& pieces) {
         const Taken taken = take(k_chunked, pieces);
         CHECK(taken.status == Status::malformed);
         CHECK(taken.payload == "ok");
@@ -121,7 +113,7 @@ TEST_CASE("malformed chunks are told, and no last chunk is made up for them") {
 TEST_CASE("the limit holds for what is not declared, to the byte") {
     const std::string_view text = "3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n";
     CHECK(take(k_chunked, {text}, 6).done);
-    with_every_cut(text, [](const std::vector<std::string_view>& pieces) {
+    for_every_cut(text, [](const std::vector<std::string_view>& pieces) {
         const Taken taken = take(k_chunked, pieces, 5);
         CHECK(taken.status == Status::too_large);
         CHECK(taken.payload.size() <= 5);

@@ -11,7 +11,7 @@
 namespace noren::proxy {
 namespace {
 
-using metrics::Endpoint;
+using metrics::ApiEndpoint;
 
 const std::vector<std::string> k_default_paths = config::Admission{}.gated_paths;
 
@@ -20,55 +20,55 @@ const std::vector<std::string> k_default_paths = config::Admission{}.gated_paths
 TEST_CASE("every default pattern is gated, and gets the label and dialect of its API") {
     struct Sample {
         std::string_view target;
-        Endpoint endpoint;
+        ApiEndpoint endpoint;
         Dialect dialect;
     };
     const std::vector<Sample> samples = {
-        {"/v1/chat/completions", Endpoint::chat_completions, Dialect::openai},
-        {"/chat/completions", Endpoint::chat_completions, Dialect::openai},
-        {"/v1/completions", Endpoint::completions, Dialect::openai},
-        {"/v1/responses?stream=1", Endpoint::responses, Dialect::openai},
-        {"/v1/messages", Endpoint::messages, Dialect::anthropic},
-        {"/v1/messages?beta=true", Endpoint::messages, Dialect::anthropic},
-        {"/v1/embeddings", Endpoint::embeddings, Dialect::openai},
-        {"/embed", Endpoint::embeddings, Dialect::openai},
-        {"/pooling", Endpoint::embeddings, Dialect::openai},
-        {"/v2/rerank", Endpoint::rerank, Dialect::openai},
-        {"/score", Endpoint::rerank, Dialect::openai},
-        {"/classify", Endpoint::rerank, Dialect::openai},
-        {"/v1/audio/transcriptions", Endpoint::completions, Dialect::openai},
-        {"/completion", Endpoint::completions, Dialect::openai},
-        {"/infill", Endpoint::completions, Dialect::openai},
-        {"/generate", Endpoint::completions, Dialect::tgi},
-        {"/generate_stream", Endpoint::completions, Dialect::tgi},
-        {"/", Endpoint::completions, Dialect::tgi},
-        {"/api/generate", Endpoint::completions, Dialect::ollama},
-        {"/api/chat", Endpoint::chat_completions, Dialect::ollama},
-        {"/api/embed", Endpoint::embeddings, Dialect::ollama},
-        {"/v2/models/llama/generate_stream", Endpoint::completions, Dialect::openai},
-        {"/v2/models/llama/versions/3/infer", Endpoint::completions, Dialect::openai},
-        {"/v1/chat/completions/batch", Endpoint::chat_completions, Dialect::openai},
-        {"/v1/audio/translations", Endpoint::completions, Dialect::openai},
-        {"/v1/audio/speech", Endpoint::completions, Dialect::openai},
-        {"/audio/transcriptions", Endpoint::completions, Dialect::openai},
-        {"/v1/images/generations", Endpoint::completions, Dialect::openai},
-        {"/invocations", Endpoint::completions, Dialect::openai},
-        {"/inference/v1/generate", Endpoint::completions, Dialect::openai},
-        {"/vertex", Endpoint::completions, Dialect::openai},
-        {"/vertex_generate", Endpoint::completions, Dialect::openai},
-        {"/responses", Endpoint::responses, Dialect::openai},
-        {"/v2/chat", Endpoint::chat_completions, Dialect::openai},
-        {"/v2/embed", Endpoint::embeddings, Dialect::openai},
-        {"/embedding", Endpoint::embeddings, Dialect::openai},
-        {"/embed_all", Endpoint::embeddings, Dialect::openai},
-        {"/embed_sparse", Endpoint::embeddings, Dialect::openai},
-        {"/encode", Endpoint::embeddings, Dialect::openai},
-        {"/v1/reranking", Endpoint::rerank, Dialect::openai},
-        {"/reranking", Endpoint::rerank, Dialect::openai},
-        {"/v1/classify", Endpoint::rerank, Dialect::openai},
-        {"/generative_scoring", Endpoint::rerank, Dialect::openai},
-        {"/similarity", Endpoint::rerank, Dialect::openai},
-        {"/predict", Endpoint::rerank, Dialect::openai},
+        {"/v1/chat/completions", ApiEndpoint::chat_completions, Dialect::openai},
+        {"/chat/completions", ApiEndpoint::chat_completions, Dialect::openai},
+        {"/v1/completions", ApiEndpoint::completions, Dialect::openai},
+        {"/v1/responses?stream=1", ApiEndpoint::responses, Dialect::openai},
+        {"/v1/messages", ApiEndpoint::messages, Dialect::anthropic},
+        {"/v1/messages?beta=true", ApiEndpoint::messages, Dialect::anthropic},
+        {"/v1/embeddings", ApiEndpoint::embeddings, Dialect::openai},
+        {"/embed", ApiEndpoint::embeddings, Dialect::openai},
+        {"/pooling", ApiEndpoint::embeddings, Dialect::openai},
+        {"/v2/rerank", ApiEndpoint::rerank, Dialect::openai},
+        {"/score", ApiEndpoint::rerank, Dialect::openai},
+        {"/classify", ApiEndpoint::rerank, Dialect::openai},
+        {"/v1/audio/transcriptions", ApiEndpoint::completions, Dialect::openai},
+        {"/completion", ApiEndpoint::completions, Dialect::openai},
+        {"/infill", ApiEndpoint::completions, Dialect::openai},
+        {"/generate", ApiEndpoint::completions, Dialect::tgi},
+        {"/generate_stream", ApiEndpoint::completions, Dialect::tgi},
+        {"/", ApiEndpoint::completions, Dialect::tgi},
+        {"/api/generate", ApiEndpoint::completions, Dialect::ollama},
+        {"/api/chat", ApiEndpoint::chat_completions, Dialect::ollama},
+        {"/api/embed", ApiEndpoint::embeddings, Dialect::ollama},
+        {"/v2/models/llama/generate_stream", ApiEndpoint::completions, Dialect::openai},
+        {"/v2/models/llama/versions/3/infer", ApiEndpoint::completions, Dialect::openai},
+        {"/v1/chat/completions/batch", ApiEndpoint::chat_completions, Dialect::openai},
+        {"/v1/audio/translations", ApiEndpoint::completions, Dialect::openai},
+        {"/v1/audio/speech", ApiEndpoint::completions, Dialect::openai},
+        {"/audio/transcriptions", ApiEndpoint::completions, Dialect::openai},
+        {"/v1/images/generations", ApiEndpoint::completions, Dialect::openai},
+        {"/invocations", ApiEndpoint::completions, Dialect::openai},
+        {"/inference/v1/generate", ApiEndpoint::completions, Dialect::openai},
+        {"/vertex", ApiEndpoint::completions, Dialect::openai},
+        {"/vertex_generate", ApiEndpoint::completions, Dialect::openai},
+        {"/responses", ApiEndpoint::responses, Dialect::openai},
+        {"/v2/chat", ApiEndpoint::chat_completions, Dialect::openai},
+        {"/v2/embed", ApiEndpoint::embeddings, Dialect::openai},
+        {"/embedding", ApiEndpoint::embeddings, Dialect::openai},
+        {"/embed_all", ApiEndpoint::embeddings, Dialect::openai},
+        {"/embed_sparse", ApiEndpoint::embeddings, Dialect::openai},
+        {"/encode", ApiEndpoint::embeddings, Dialect::openai},
+        {"/v1/reranking", ApiEndpoint::rerank, Dialect::openai},
+        {"/reranking", ApiEndpoint::rerank, Dialect::openai},
+        {"/v1/classify", ApiEndpoint::rerank, Dialect::openai},
+        {"/generative_scoring", ApiEndpoint::rerank, Dialect::openai},
+        {"/similarity", ApiEndpoint::rerank, Dialect::openai},
+        {"/predict", ApiEndpoint::rerank, Dialect::openai},
     };
     const RouteTable table(k_default_paths);
     for (const Sample& sample : samples) {
@@ -98,7 +98,7 @@ TEST_CASE("what does not generate passes ungated") {
         INFO(target);
         const Route route = table.find("POST", target);
         CHECK_FALSE(route.gated);
-        CHECK(route.endpoint == Endpoint::passthrough);
+        CHECK(route.endpoint == ApiEndpoint::passthrough);
     }
     for (const std::string_view method : {"GET", "HEAD", "OPTIONS", "DELETE", "get"})
         CHECK_FALSE(table.find(method, "/v1/chat/completions").gated);
@@ -111,7 +111,7 @@ TEST_CASE("a gated path is gated whatever the method, reading and deleting aside
         INFO(method);
         const Route route = table.find(method, "/generate");
         CHECK(route.gated);
-        CHECK(route.endpoint == Endpoint::completions);
+        CHECK(route.endpoint == ApiEndpoint::completions);
         CHECK_FALSE(table.find(method, "/health").gated);
     }
 }

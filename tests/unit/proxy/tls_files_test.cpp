@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/support/certificates.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "tests/support/certificates.hpp"
 #include "tests/support/loop.hpp"
-#include "tests/unit/config/temp_dir.hpp"
+#include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy {
 namespace {

@@ -1,4 +1,4 @@
-#include "metrics/access_log.hpp"
+#include "metrics/json_line.hpp"
 
 #include <algorithm>
 #include <array>

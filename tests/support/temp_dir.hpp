@@ -14,7 +14,7 @@ namespace noren::test {
 class TempDir {
   public:
     TempDir() {
-        std::string name = (std::filesystem::temp_directory_path() / "noren-config-XXXXXX").string();
+        std::string name = (std::filesystem::temp_directory_path() / "noren-test-XXXXXX").string();
         if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary directory");
         path_ = name;
     }

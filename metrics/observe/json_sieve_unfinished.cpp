@@ -9,6 +9,7 @@
 #include "metrics/observe/json_sieve.hpp"
 
 namespace noren::metrics {
+
 /// beginning: what stands between the opening quote and what comes next, which is no ordinary character.
 void JsonSieve::begin_string(bool is_key, std::string_view beginning) {
     unfinished_.pending = true;

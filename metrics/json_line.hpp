@@ -1,17 +1,16 @@
 #pragma once
-// One JSON line per exchange: everything an operator needs to say where a slow answer was slow, nothing a
-// client would not want written down (no bodies, no queries, no keys).
+// One line of a log, as a JSON object.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "metrics/exchange_meter.hpp"
+#include <utility>
 
 namespace noren::metrics {
 
-/// Appends a JSON object's members. Strings come out as valid UTF-8 whatever bytes went in.
+/// Builds it member by member. Strings come out as valid UTF-8 whatever bytes went in, cut after 1 KiB; an
+/// empty optional adds nothing.
 class JsonLine {
   public:
     JsonLine() {
