@@ -8,6 +8,7 @@
 #include "proxy/exchange.hpp"
 #include "proxy/http/framing.hpp"
 #include "proxy/http/head.hpp"
+#include "proxy/net/patience.hpp"
 #include "proxy/worker.hpp"
 
 namespace noren::proxy {
@@ -94,19 +95,20 @@ net::Task<> Connection::serve() {
 net::Task<bool> Connection::send_rest() {
     TimePoint took = Clock::now();
     std::uint64_t written = down_.out.written();
-    for (bool again = false;;) {
+    for (net::Patience patience;;) {
         if (!down_.out.flush()) co_return false;
         if (down_.out.empty()) co_return true;
         if (worker_.stopping() == Stop::now) co_return false;
         const TimePoint now = Clock::now();
         if (written != std::exchange(written, down_.out.written())) {
             took = now;
-            again = false;
+            patience.renew();
         }
         const auto settings = worker_.settings();
         const TimePoint deadline = net::deadline_after(took, settings->config.downstream.stall_timeout);
-        if (now >= deadline) {
-            if (std::exchange(again, true)) co_return false;
+        const net::Patience::Left left = patience.left(deadline, now);
+        if (left == net::Patience::Left::none) co_return false;
+        if (left == net::Patience::Left::look) {
             down_.socket.try_anyway();
             continue;
         }
@@ -149,7 +151,7 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
     http::HeadScanner scanner({limits.max_head, limits.max_fields});
     TimePoint began = down_.in.empty() ? net::k_never : Clock::now();  // of the head's first byte
     const TimePoint idle_since = Clock::now();
-    bool asked_again = false;
+    net::Patience patience;
     for (bool skipped_line = false;;) {
         if (!skipped_line && down_.in.size() >= 2) {
             down_.in.erase(0, http::leading_empty_line(down_.in));
@@ -165,7 +167,7 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
         const net::IoResult read = down_.socket.read(worker_.scratch());
         if (read.status == IoStatus::ok) {
             if (began == net::k_never) began = Clock::now();
-            asked_again = false;
+            patience.renew();
             down_.in.append(worker_.scratch().data(), read.bytes);
             continue;
         }
@@ -177,11 +179,12 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
         const auto allowed = idle && !first ? timeouts.keep_alive : timeouts.head;
         const TimePoint deadline =
             allowed.count() == 0 ? net::k_never : (idle ? idle_since : began) + allowed;
-        if (Clock::now() >= deadline && !std::exchange(asked_again, true)) {
+        const net::Patience::Left left = patience.left(deadline, Clock::now());
+        if (left == net::Patience::Left::look) {
             down_.socket.try_anyway();
             continue;
         }
-        if (Clock::now() >= deadline) {
+        if (left == net::Patience::Left::none) {
             if (idle) co_return Closed{};
             co_return make_failure(Reason::head_timeout, "the request head did not arrive in time");
         }

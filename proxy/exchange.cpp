@@ -231,18 +231,16 @@ Exchange::Due Exchange::next_due() const {
     return next;
 }
 
-/// A deadline can pass while what it waits for is in the kernel already: the process was held up, or the
-/// client takes bytes, but not so many that it would be told. So both sides are tried once more before.
+/// What it waits for may be in the kernel already, on either side.
 Verdict Exchange::expired(const Due& due) {
     if (worker_.stopping() == Stop::now)
         return make_failure(Reason::draining, "this server is shutting down");
-    if (Clock::now() < due.at) {
-        asked_again_ = false;
-        return std::nullopt;
+    const net::Patience::Left left = patience_.left(due.at, Clock::now());
+    if (left == net::Patience::Left::none) return make_failure(due.reason, due.detail);
+    if (left == net::Patience::Left::look) {
+        down_.socket.try_anyway();
+        if (lease_) lease_->socket().try_anyway();
     }
-    if (std::exchange(asked_again_, true)) return make_failure(due.reason, due.detail);
-    down_.socket.try_anyway();
-    if (lease_) lease_->socket().try_anyway();
     return std::nullopt;
 }
 
@@ -268,12 +266,12 @@ bool Exchange::answer_options() {
 /// The engine broke its answer off. What it had sent until then goes to the client, who reads more slowly.
 net::Task<> Exchange::deliver_rest() {
     leave_engine();
-    asked_again_ = false;
+    patience_.renew();
     while (!down_.out.empty()) {
         if (!down_.out.flush() || watch_client()) co_return;
         if (down_.out.written() != std::exchange(written_seen_, down_.out.written())) {
             client_took_ = Clock::now();
-            asked_again_ = false;
+            patience_.renew();
         }
         if (down_.out.empty()) co_return;
         const Due due = next_due();

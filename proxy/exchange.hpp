@@ -15,6 +15,7 @@
 #include "proxy/failure.hpp"
 #include "proxy/http/framing.hpp"
 #include "proxy/http/head.hpp"
+#include "proxy/net/patience.hpp"
 #include "proxy/net/task.hpp"
 #include "proxy/relay/answer_body.hpp"
 #include "proxy/relay/held_body.hpp"
@@ -133,7 +134,7 @@ class Exchange final : private relay::PayloadSink {
     std::string upgrade_offer_;
     metrics::TimePoint client_heard_;
     bool continue_sent_ = false;
-    bool asked_again_ = false;  ///< both sides were tried once more since a deadline has passed
+    net::Patience patience_;
     UploadPace pace_;
 
     // The engine's side.

@@ -69,12 +69,12 @@ TEST_CASE("engine figures: they are what the engine knows of itself") {
     engine.start();
     NorenUnderTest noren(engine.url(), k_figures_on);
     CHECK(noren.metric(k_queued + "{engine=\"vllm\"}") == 0);
-    CHECK(noren.metric(k_up) == 1);
+    CHECK(noren.reaches(k_up, 1));
     std::vector<Peer> clients;
     for (int i = 0; i < 5; ++i)
         clients.push_back(sends(noren, test::chat(4'000)));
     CHECK(noren.reaches(k_queued + "{engine=\"vllm\"}", 3));
-    CHECK(noren.metric("noren_engine_running_requests{engine=\"vllm\"}") == 2);
+    CHECK(noren.reaches("noren_engine_running_requests{engine=\"vllm\"}", 2));
     const double usage = noren.metric("noren_engine_kv_cache_usage_ratio{engine=\"vllm\"}");
     CHECK(usage > 0);
     CHECK(usage < 1);
@@ -184,7 +184,7 @@ TEST_CASE("merged page: the engine's waiting requests include noren's queue, if 
     CHECK(noren.reaches(waiting, 3));
     CHECK(holds(test::get(noren.port(), "/metrics"), waiting + " 0\n"));
     noren.reload([](auto& config) { config.engine_metrics.add_queue = "off"; });
-    CHECK(noren.metric("noren_queued_requests") == 3);
+    CHECK(noren.reaches("noren_queued_requests", 3));
     CHECK(noren.metric(waiting) == 0);
 }
 

@@ -43,7 +43,7 @@ TEST_CASE("comments of the engine are no tokens, but it is not silent while it s
         std::this_thread::sleep_for(150ms);
         upstream.send(chunk(":\n\n"));
     }
-    CHECK(noren.metric("noren_awaiting_first_token_requests") == 1);
+    CHECK(noren.reaches("noren_awaiting_first_token_requests", 1));
     upstream.send(k_token + "0\r\n\r\n");
     const std::string answer = client.receive_until("0\r\n\r\n");
     CHECK(answer.find("content\":\"x\"") != std::string::npos);
@@ -158,8 +158,8 @@ TEST_CASE("a request that is silent for long keeps its place: nothing but its en
     REQUIRE(noren.reaches("noren_queued_requests", 1));
     CHECK(waiting.is_silent_for(3'000));
     CHECK_FALSE(engine.is_called(0));
-    CHECK(noren.metric("noren_running_requests") == 1);
-    CHECK(noren.metric("noren_queued_requests") == 1);
+    CHECK(noren.reaches("noren_running_requests", 1));
+    CHECK(noren.reaches("noren_queued_requests", 1));
     upstream.send(k_ok);
     CHECK(upstream.receive_until("}").find("POST /v1/chat/completions") != std::string::npos);
     upstream.send(k_ok);

@@ -141,8 +141,8 @@ TEST_CASE("plain HTTP on the TLS port is told so") {
         CHECK(answer.find("\r\nx-noren-reason: bad_request\r\n") != std::string::npos);
         CHECK(answer.find("\r\nConnection: close\r\n") != std::string::npos);
     }
-    CHECK(noren.metric("noren_tls_handshakes_total{result=\"plain_text\"}") == 4);
-    CHECK(noren.metric("noren_failures_total{reason=\"bad_request\"}") == 4);
+    CHECK(noren.reaches("noren_tls_handshakes_total{result=\"plain_text\"}", 4));
+    CHECK(noren.reaches("noren_failures_total{reason=\"bad_request\"}", 4));
     CHECK(noren.reaches("noren_client_connections", 0));
 }
 
@@ -164,6 +164,6 @@ TEST_CASE("a slow handshake is given up after timeouts.head, and nobody waits fo
     CHECK(quick.receive_until("\r\n\r\n").starts_with("HTTP/1.1 405 "));
     for (Peer& peer : slow)
         CHECK(peer.receive_all().empty());
-    CHECK(noren.metric("noren_tls_handshakes_total{result=\"timeout\"}") == 50);
-    CHECK(noren.metric("noren_tls_handshakes_total{result=\"ok\"}") == 1);
+    CHECK(noren.reaches("noren_tls_handshakes_total{result=\"timeout\"}", 50));
+    CHECK(noren.reaches("noren_tls_handshakes_total{result=\"ok\"}", 1));
 }
