@@ -64,7 +64,8 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
       engine_(*config::parse_upstream(loaded.config->upstream.url).endpoint),
       resolver_(io_),
       engine_view_(pages_, page_endpoint(*loaded.config)),
-      services_{reserve_, quota_, gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_, pages_},
+      services_{reserve_,  quota_,  gate_,          retry_after_, telemetry_,
+                resolver_, engine_, engine_health_, pages_},
       heartbeat_(
           io_, worker_count(*loaded.config),
           [this](std::size_t worker, net::Posting& posting) { server_.post(worker, posting); },
@@ -73,7 +74,7 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
               worker_count(*loaded.config)),
       ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).endpoint, ops_hooks()),
       probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, tls_.contexts().upstream,
-             engine_up_, [this](bool up, std::string_view why) { engine_changed(up, why); }),
+             engine_health_, [this](bool up, std::string_view why) { engine_changed(up, why); }),
       refusals_(
           io_, {"limit", "client_limit", "descriptors", "memory"},
           [this](std::string_view reason) { return telemetry_.process().connections_refused.count(reason); },
@@ -299,7 +300,7 @@ std::string App::metrics_page() {
 std::vector<std::string> App::not_ready_because() const {
     std::vector<std::string> because;
     if (drain_.phase() != Drain::Phase::no) because.emplace_back("draining");
-    if (!engine_up_.load()) because.emplace_back("engine_down");
+    if (!engine_health_.up()) because.emplace_back("engine_down");
     return because;
 }
 
@@ -326,7 +327,7 @@ void App::sample_gauges() {
             return (static_cast<double>(gate_.running()) + gate_.waiting()) / cap;
         });
     one("noren_upstream_up", "1 if the last health probe of the engine was answered",
-        [this]() -> Value { return engine_up_.load() ? 1 : 0; });
+        [this]() -> Value { return engine_health_.up() ? 1 : 0; });
     one("noren_draining", "1 while a drain is on",
         [this]() -> Value { return drain_.phase() != Drain::Phase::no ? 1 : 0; });
     one("noren_client_connections", "Open client connections",
@@ -364,7 +365,7 @@ Status App::status() {
     s.listen = server_.address();
     s.ops = ops_.address();
     s.engine = config::to_string(engine_);
-    s.engine_up = engine_up_.load();
+    s.engine_up = engine_health_.up();
     s.engine_error = probe_.last_error();
     s.workers = server_.workers();
     s.connections = server_.connections();

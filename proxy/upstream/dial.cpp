@@ -11,6 +11,10 @@ namespace noren::proxy::upstream {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
+bool is_refusal(int error) {
+    return error == ECONNREFUSED || error == ENOENT;  // no socket at the Unix path, or a dead one's
+}
+
 Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target,
            std::shared_ptr<const net::TlsContext> tls, const net::Waker& waker)
     : loop_(loop), tls_(std::move(tls)), waker_(waker) {
