@@ -38,10 +38,10 @@ void add_override_flags(CLI::App& cli, config::Overrides& flags) {
     }
 }
 
-/// Every mistake goes to stderr.
-config::Resolved load_and_tell(const config::Sources& sources) {
+/// Every mistake goes to stderr. here: what this machine lacks is one.
+config::Resolved load_and_tell(const config::Sources& sources, bool here) {
     config::Resolved resolved = config::load(sources);
-    proxy::check_host(resolved);
+    if (here) proxy::check_host(resolved);
     for (const config::Mistake& mistake : resolved.mistakes)
         std::cerr << mistake.to_string() << "\n";
     return resolved;
@@ -64,7 +64,7 @@ void keep_freed_memory() {
 int serve(const config::Sources& sources, const std::vector<std::string>& warnings) {
     keep_freed_memory();
     std::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go; that must not end the process
-    const config::Resolved loaded = load_and_tell(sources);
+    const config::Resolved loaded = load_and_tell(sources, true);
     if (!loaded.ok()) return k_config_error;
     proxy::raise_descriptor_limit();
     try {
@@ -79,11 +79,14 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
     }
 }
 
-int check(const std::string& file) {
+/// Without here, only by what is in the file: it may be for another machine.
+int check(const std::string& file, bool here) {
     config::Sources sources;
     sources.flags.config = file;
-    const config::Resolved resolved = load_and_tell(sources);
+    const config::Resolved resolved = load_and_tell(sources, here);
     if (!resolved.ok()) return k_config_error;
+    for (const config::Mistake& missing : proxy::missing_here(resolved))
+        std::cerr << "not on this machine: " << missing.to_string() << "\n";
     if (!resolved.limit_file.warning.empty()) std::cerr << resolved.limit_file.warning << "\n";
     std::cout << file << ": good\n";
     return 0;
@@ -108,6 +111,10 @@ int main(int argc, char** argv) {
     auto* check_cli =
         cli.add_subcommand("check", "Say whether a config file is good, or every mistake in it");
     check_cli->add_option("FILE", check_file, "the config file")->required();
+    bool check_here = false;
+    check_cli->add_flag(
+        "--here", check_here,
+        "also whether it can start on this machine: its addresses, the log's file, TLS files");
 
     proxy::ObserveOptions observe;
     auto* observe_cli =
@@ -141,7 +148,7 @@ int main(int argc, char** argv) {
     if (cli.get_subcommands().empty()) return serve(sources, environment.warnings);
     for (const std::string& warning : environment.warnings)
         std::cerr << "noren: " << warning << "\n";
-    if (check_cli->parsed()) return check(check_file);
+    if (check_cli->parsed()) return check(check_file, check_here);
     if (observe_cli->parsed()) return proxy::observe_command(observe, std::cout, std::cerr);
     if ((ctl.command == "limit") == limit.empty()) {
         std::cerr << "noren ctl: a number belongs to limit, and to nothing else: noren ctl limit 48\n";

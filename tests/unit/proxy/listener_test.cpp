@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,6 +54,24 @@ class UnixSocket {
 
   private:
     int fd_;
+};
+
+/// For as long as this lives, the process gets at most so many new descriptors.
+class FewDescriptors {
+  public:
+    explicit FewDescriptors(rlim_t count) {
+        REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+        const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+        ::close(next);
+        const rlimit few{static_cast<rlim_t>(next) + count, before_.rlim_max};
+        REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+    }
+    ~FewDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+    FewDescriptors(const FewDescriptors&) = delete;
+    FewDescriptors& operator=(const FewDescriptors&) = delete;
+
+  private:
+    rlimit before_{};
 };
 
 bool is_socket_file(const fs::path& path) {
@@ -171,6 +190,21 @@ TEST_CASE("workers share one Unix socket, which goes with them") {
         CHECK(accepts(listeners, asio::local::stream_protocol::endpoint(path.string())));
     }
     CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("without descriptors for all workers there is no listener, and a sentence that says why") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    const bool on_tcp = GENERATE(true, false);
+    const auto listen = [&] { const ListenerSet listeners(on_tcp ? tcp("127.0.0.1") : unix_at(path), 64); };
+    {
+        const FewDescriptors few(20);
+        CHECK_THROWS_WITH(listen(), Catch::Contains(on_tcp ? "cannot listen on 127.0.0.1"
+                                                           : "cannot listen on unix:" + path.string()) &&
+                                        Catch::Contains("Too many open files"));
+    }
+    CHECK_FALSE(fs::exists(path));
+    CHECK_NOTHROW(listen());
 }
 
 TEST_CASE("a Unix socket left over from a crash is replaced") {
