@@ -85,4 +85,25 @@ net::Socket Dial::take() {
     return std::move(*socket_);
 }
 
+net::Task<Dialled> dial(net::Loop& loop, Resolver& resolver, const config::Endpoint& target,
+                        const std::shared_ptr<const net::TlsContext>& tls, net::Wakeup& wakeup,
+                        net::TimePoint deadline) {
+    Dial attempt(loop, resolver, target, tls, wakeup.waker());
+    Dialled end;
+    std::optional<int> outcome;
+    while (!(outcome = attempt.poll())) {
+        end.late = net::Clock::now() >= deadline;
+        if (end.late) co_return end;
+        co_await wakeup.wait(deadline);
+    }
+    if (*outcome == 0) {
+        end.socket.emplace(attempt.take());
+    } else {
+        end.error = *outcome;
+        end.tls = attempt.tls_failure();
+        end.unresolved = attempt.is_unresolved();
+    }
+    co_return end;
+}
+
 }  // namespace noren::proxy::upstream

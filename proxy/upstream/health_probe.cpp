@@ -78,7 +78,7 @@ struct HealthProbe::State {
     }
 
     bool probing() const { return settings.health_interval.count() > 0; }
-    net::Task<Finding> connect(std::optional<net::Socket>& socket, TimePoint deadline);
+    Finding judge(const Dialled& end) const;
     net::Task<Finding> ask(net::Socket& socket, TimePoint deadline);
     net::Task<Finding> probe();
     net::Task<> keep_probing();
@@ -104,20 +104,12 @@ struct HealthProbe::State {
     std::optional<net::Task<>> task;
 };
 
-/// "up" here: connected.
-net::Task<Finding> HealthProbe::State::connect(std::optional<net::Socket>& socket, TimePoint deadline) {
-    Dial dial(loop, resolver, engine, tls, wakeup.waker());
-    std::optional<int> outcome;
-    while (!(outcome = dial.poll())) {
-        if (Clock::now() >= deadline) co_return slow();
-        co_await wakeup.wait(deadline);
-    }
-    if (const auto failure = dial.tls_failure(); *outcome != 0 && failure.fault != net::TlsFault::none)
-        co_return failed(std::string(failure.text));
-    if (dial.is_unresolved()) co_return failed("cannot resolve the host name " + engine.host);
-    if (*outcome != 0) co_return failed("cannot connect: " + std::generic_category().message(*outcome));
-    socket.emplace(dial.take());
-    co_return Finding{true, false, {}};
+/// Of a dial that ended without a connection.
+Finding HealthProbe::State::judge(const Dialled& end) const {
+    if (end.late) return slow();
+    if (end.tls.fault != net::TlsFault::none) return failed(std::string(end.tls.text));
+    if (end.unresolved) return failed("cannot resolve the host name " + engine.host);
+    return failed("cannot connect: " + std::generic_category().message(end.error));
 }
 
 net::Task<Finding> HealthProbe::State::ask(net::Socket& socket, TimePoint deadline) {
@@ -144,9 +136,9 @@ net::Task<Finding> HealthProbe::State::probe() {
     looked_at = Clock::now();
     health.begin_look();
     const TimePoint deadline = looked_at + settings.health_timeout;
-    std::optional<net::Socket> socket;
-    Finding finding = co_await connect(socket, deadline);
-    if (finding.up) finding = co_await ask(*socket, deadline);
+    Dialled end = co_await dial(loop, resolver, engine, tls, wakeup, deadline);
+    if (!end.socket) co_return judge(end);
+    Finding finding = co_await ask(*end.socket, deadline);
     co_return finding;
 }
 
