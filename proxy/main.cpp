@@ -124,6 +124,8 @@ int main(int argc, char** argv) {
     observe_cli->add_option("--status", observe.status, "the answer's status (200)");
     observe_cli->add_option("--content-type", observe.content_type, "the answer's Content-Type");
     observe_cli->add_option("--content-encoding", observe.content_encoding, "the answer's Content-Encoding");
+    observe_cli->add_option("--sequences", observe.sequences,
+                            "how many the request asked for of each prompt: its n (1)");
     observe_cli->add_option("--split", observe.split, "feed it in pieces of N bytes, or cut in \"all\" ways");
 
     proxy::CtlOptions ctl;
