@@ -90,7 +90,7 @@ ModelFamilies::ModelFamilies(Registry& r)
       tps(histogram(r, "noren_request_output_tokens_per_second",
                     "Decode speed of one stream, (N-1)/(t_last - t_first): N tokens span N-1 intervals")),
       request_prompt_tokens(
-          histogram(r, "noren_request_prompt_tokens", "Prompt tokens of a request, as reported")),
+          histogram(r, "noren_request_prompt_tokens", "Tokens of all prompts of a request, as reported")),
       request_output_tokens(histogram(r, "noren_request_output_tokens", "Output tokens of a request")),
       prompt_tokens(counter(r, "noren_prompt_tokens_total", "Prompt tokens, as reported by the engine")),
       prompt_cached_tokens(counter(r, "noren_prompt_cached_tokens_total",
@@ -154,8 +154,10 @@ ProcessWide::ProcessWide(Registry& r)
       received_bytes(
           counter(r, "noren_received_bytes_total", "Body bytes received, by the side they came from"), "side",
           {"client", "upstream"}),
-      sent_bytes(counter(r, "noren_sent_bytes_total", "Body bytes sent, by the side they went to"), "side",
-                 {"client", "upstream"}),
+      sent_bytes(counter(r, "noren_sent_bytes_total",
+                         "Body bytes sent, by the side they went to; of an exchange that broke, without what "
+                         "was not taken any more"),
+                 "side", {"client", "upstream"}),
       parse_errors(counter(r, "noren_stream_parse_errors_total",
                            "Events that were relayed but not understood: no JSON object, or over a bound")
                        .Add({})),

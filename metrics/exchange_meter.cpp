@@ -125,10 +125,12 @@ void ExchangeMeter::sent(TimePoint at) {
     s.sent_at = at;
 }
 
-void ExchangeMeter::asked(std::string_view model, std::int64_t choices, bool stream) {
+void ExchangeMeter::asked(std::string_view model, std::int64_t choices, bool stream,
+                          std::int64_t of_each_prompt) {
     state_->model = model;
     state_->choices = choices;
     state_->stream_asked = stream;
+    state_->of_each_prompt = of_each_prompt;
 }
 
 void ExchangeMeter::answer_head(int status, std::string_view content_type, std::string_view content_encoding,
@@ -215,7 +217,7 @@ void ExchangeMeter::finish(const Ending& ending, const ByteCounts& bytes, TimePo
     if (s.fresh_events > 0) s.series().output_tokens_events.Increment(std::exchange(s.fresh_events, 0));
     s.record_gaps(s.tokens.settle());
     s.stages.enter(s.stages.current(), at);
-    const Observation seen = s.observer ? s.observer->observation() : Observation();
+    const Observation seen = s.observer ? s.observer->observation(s.of_each_prompt) : Observation();
     s.record({s.refined(ending, seen), seen, bytes, at, left_in});
     s.tunnel.reset();
     s.inflight.reset();

@@ -69,8 +69,8 @@ class ExchangeMeter {
     void connected(TimePoint at, bool reused);  ///< upstream connection ready: stage upload begins again
     void sent(TimePoint at);  ///< last request byte handed to the kernel: stage prefill begins
     /// What the request body said, as soon as known (any number of times; the last call before finish
-    /// counts).
-    void asked(std::string_view model, std::int64_t choices, bool stream);
+    /// counts). choices: sequences in all.
+    void asked(std::string_view model, std::int64_t choices, bool stream, std::int64_t of_each_prompt = 1);
     void answer_head(int status, std::string_view content_type, std::string_view content_encoding,
                      TimePoint at);
 

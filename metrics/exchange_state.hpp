@@ -75,7 +75,8 @@ struct ExchangeMeter::State {
     bool reused = false;
 
     std::string model;
-    std::int64_t choices = 1;
+    std::int64_t choices = 1;  ///< in all
+    std::int64_t of_each_prompt = 1;
     bool stream_asked = false;
     int upstream_status = 0;
 

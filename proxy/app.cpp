@@ -55,7 +55,8 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
       engine_(*config::parse_upstream(loaded.config->upstream.url).address),
       resolver_(io_),
       engine_view_(pages_, page_address(*loaded.config)),
-      services_{reserve_, quota_, gate_, retry_after_, telemetry_, resolver_, engine_, engine_up_, pages_},
+      services_{reserve_,  quota_,  gate_,          retry_after_, telemetry_,
+                resolver_, engine_, engine_health_, pages_},
       heartbeat_(
           io_, worker_count(*loaded.config),
           [this](std::size_t worker, net::Posting& posting) { server_.post(worker, posting); },
@@ -64,7 +65,7 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
               worker_count(*loaded.config)),
       ops_(io_, *config::parse_listen_tcp(loaded.config->ops.listen).address, ops_hooks()),
       probe_(server_.loop(), resolver_, engine_, loaded.config->upstream, tls_.contexts().upstream,
-             engine_up_, [this](bool up, std::string_view why) { engine_changed(up, why); }),
+             engine_health_, [this](bool up, std::string_view why) { engine_changed(up, why); }),
       refusals_(
           io_, {"limit", "client_limit", "descriptors", "memory"},
           [this](std::string_view reason) { return telemetry_.process().connections_refused.count(reason); },

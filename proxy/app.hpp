@@ -35,6 +35,7 @@
 #include "proxy/reload.hpp"
 #include "proxy/server.hpp"
 #include "proxy/tls_reload.hpp"
+#include "proxy/upstream/engine_health.hpp"
 #include "proxy/upstream/health_probe.hpp"
 #include "proxy/upstream/resolver.hpp"
 
@@ -102,7 +103,7 @@ class App {
     admission::ConnectionQuota quota_;
     admission::Gate gate_;
     admission::RetryAfter retry_after_;
-    std::atomic<bool> engine_up_{false};
+    upstream::EngineHealth engine_health_;
     config::Address engine_;
     upstream::Resolver resolver_;
     engine_page::PageBoard pages_;

@@ -37,7 +37,7 @@ std::string App::metrics_page() {
 std::vector<std::string> App::not_ready_because() const {
     std::vector<std::string> because;
     if (drain_.phase() != Drain::Phase::no) because.emplace_back("draining");
-    if (!engine_up_.load()) because.emplace_back("engine_down");
+    if (!engine_health_.up()) because.emplace_back("engine_down");
     return because;
 }
 
@@ -78,7 +78,7 @@ void App::sample_admission() {
 
 void App::sample_service() {
     sample_one("noren_upstream_up", "1 if the last health probe of the engine was answered",
-               [this]() -> Value { return engine_up_.load() ? 1 : 0; });
+               [this]() -> Value { return engine_health_.up() ? 1 : 0; });
     sample_one("noren_draining", "1 while a drain is on",
                [this]() -> Value { return drain_.phase() != Drain::Phase::no ? 1 : 0; });
     sample_one("noren_client_connections", "Open client connections",
@@ -110,7 +110,7 @@ Status App::status() {
     s.listen = server_.address();
     s.ops = ops_.address();
     s.engine = config::to_string(engine_);
-    s.engine_up = engine_up_.load();
+    s.engine_up = engine_health_.up();
     s.engine_error = probe_.last_error();
     s.workers = server_.workers();
     s.connections = server_.connections();

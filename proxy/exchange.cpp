@@ -149,6 +149,7 @@ net::Task<Verdict> Exchange::connect() {
         worker_.services().telemetry.upstream_connect(*outcome == 0, now - start);
         if (const auto tls = dial.tls_failure(); *outcome != 0 && tls.fault != net::TlsFault::none)
             co_return make_failure(Reason::upstream_tls, tls.text);
+        if (upstream::is_refusal(*outcome)) worker_.services().engine_health.doubt();
         if (*outcome != 0) co_return unreachable();
         lease_.emplace(worker_.pool(), dial.take(), false);
     }
@@ -164,7 +165,7 @@ net::Task<Verdict> Exchange::connect() {
 Failure Exchange::unreachable() const {
     Failure failure = make_failure(Reason::upstream_connect, "the engine cannot be reached");
     // The probe agrees: it is starting or gone, which a client may wait out.
-    if (!worker_.services().engine_up.load()) {
+    if (!worker_.services().engine_health.up()) {
         failure.status = 503;
         failure.retry_after = retry_after(k_engine_start);
     }

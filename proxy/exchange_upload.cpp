@@ -32,8 +32,8 @@ Verdict Exchange::verdict_on(relay::RequestBody::Status status) {
 void Exchange::tell_what_is_asked() {
     if (!asked_) return;
     const auto& facts = asked_->facts();
-    meter_.asked(facts.model.value_or(std::string()), facts.choices.value_or(1),
-                 facts.stream.value_or(false));
+    meter_.asked(facts.model.value_or(std::string()), facts.choices.value_or(1), facts.stream.value_or(false),
+                 facts.of_each_prompt);
     if (body_.done()) asked_.reset();
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -86,6 +87,12 @@ void check_host(config::Resolved& loaded) {
             loaded.add_mistake("log.access", config::quote(log) + ": " + found,
                                "stdout, off, or the path of a file that can be written");
     check_tls_files(loaded);
+}
+
+std::vector<config::Mistake> missing_here(config::Resolved loaded) {
+    if (!loaded.ok()) return {};
+    check_host(loaded);
+    return std::move(loaded.mistakes);
 }
 
 }  // namespace noren::proxy

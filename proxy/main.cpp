@@ -40,10 +40,10 @@ void add_override_flags(CLI::App& cli, config::Overrides& flags) {
     }
 }
 
-/// Every mistake goes to stderr.
-config::Resolved load_and_tell(const config::Sources& sources) {
+/// Every mistake goes to stderr. here: what this machine lacks is one.
+config::Resolved load_and_tell(const config::Sources& sources, bool here) {
     config::Resolved resolved = config::load(sources);
-    proxy::check_host(resolved);
+    if (here) proxy::check_host(resolved);
     for (const config::Mistake& mistake : resolved.mistakes)
         std::cerr << mistake.to_string() << "\n";
     return resolved;
@@ -66,7 +66,7 @@ void keep_freed_memory() {
 int serve(const config::Sources& sources, const std::vector<std::string>& warnings) {
     keep_freed_memory();
     std::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go; that must not end the process
-    const config::Resolved loaded = load_and_tell(sources);
+    const config::Resolved loaded = load_and_tell(sources, true);
     if (!loaded.ok()) return k_config_error;
     proxy::raise_descriptor_limit();
     try {
@@ -81,11 +81,14 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
     }
 }
 
-int check(const std::string& file) {
+/// Without here, only by what is in the file: it may be for another machine.
+int check(const std::string& file, bool here) {
     config::Sources sources;
     sources.flags.config = file;
-    const config::Resolved resolved = load_and_tell(sources);
+    const config::Resolved resolved = load_and_tell(sources, here);
     if (!resolved.ok()) return k_config_error;
+    for (const config::Mistake& missing : proxy::missing_here(resolved))
+        std::cerr << "not on this machine: " << missing.to_string() << "\n";
     if (!resolved.limit_file.warning.empty()) std::cerr << resolved.limit_file.warning << "\n";
     std::cout << file << ": good\n";
     return 0;
@@ -96,10 +99,12 @@ std::string version_line() {
            std::string(proxy::compiler()) + ")";
 }
 
-CLI::App* add_check(CLI::App& cli, std::string& file) {
+CLI::App* add_check(CLI::App& cli, std::string& file, bool& here) {
     CLI::App* check =
         cli.add_subcommand("check", "Say whether a config file is good, or every mistake in it");
     check->add_option("FILE", file, "the config file")->required();
+    check->add_flag("--here", here,
+                    "also whether it can start on this machine: its addresses, the log's file, TLS files");
     return check;
 }
 
@@ -110,6 +115,8 @@ CLI::App* add_observe(CLI::App& cli, proxy::ObserveOptions& options) {
     observe->add_option("--status", options.status, "the answer's status (200)");
     observe->add_option("--content-type", options.content_type, "the answer's Content-Type");
     observe->add_option("--content-encoding", options.content_encoding, "the answer's Content-Encoding");
+    observe->add_option("--sequences", options.sequences,
+                        "how many the request asked for of each prompt: its n (1)");
     observe->add_option("--split", options.split, "feed it in pieces of N bytes, or cut in \"all\" ways");
     return observe;
 }
@@ -147,10 +154,11 @@ int main(int argc, char** argv) {
     const config::Environment environment = config::read_environment(environ);
     config::Sources sources{environment.overrides, {}};
     std::string check_file, ctl_limit;
+    bool check_here = false;
     proxy::ObserveOptions observe_options;
     proxy::CtlOptions ctl_options;
     add_override_flags(cli, sources.flags);
-    const CLI::App* check_cli = add_check(cli, check_file);
+    const CLI::App* check_cli = add_check(cli, check_file, check_here);
     const CLI::App* observe_cli = add_observe(cli, observe_options);
     add_ctl(cli, ctl_options, ctl_limit);
     cli.require_subcommand(0, 1);
@@ -163,7 +171,7 @@ int main(int argc, char** argv) {
     if (cli.get_subcommands().empty()) return serve(sources, environment.warnings);
     for (const std::string& warning : environment.warnings)
         std::cerr << "noren: " << warning << "\n";
-    if (check_cli->parsed()) return check(check_file);
+    if (check_cli->parsed()) return check(check_file, check_here);
     if (observe_cli->parsed()) return proxy::observe_command(observe_options, std::cout, std::cerr);
     return ctl(std::move(ctl_options), ctl_limit, sources);
 }

@@ -20,6 +20,7 @@
 #include "proxy/net/acceptor.hpp"
 #include "proxy/net/loop.hpp"
 #include "proxy/settings.hpp"
+#include "proxy/upstream/engine_health.hpp"
 #include "proxy/upstream/pool.hpp"
 #include "proxy/upstream/resolver.hpp"
 
@@ -48,7 +49,7 @@ struct Services {
     metrics::Telemetry& telemetry;
     upstream::Resolver& resolver;
     config::Address engine;
-    const std::atomic<bool>& engine_up;  ///< as the health probe last saw it
+    upstream::EngineHealth& engine_health;
     engine_page::PageBoard& pages;
 };
 

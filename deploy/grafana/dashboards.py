@@ -8,7 +8,7 @@ import sys
 from panels import (above, against, dashboard, gauge, graph, heatmap, increase, mean, number, percentiles, quantile, rate,
                     steady)
 
-TOKENS = "suffix: tok/s"
+TOKENS = "suffix:tok/s"
 GOOD, WARN, BAD = "green", "orange", "red"
 
 FAILED = (f"""({rate("noren_failures_total", where='reason=~"upstream_.*|total_timeout|internal_error"')}"""

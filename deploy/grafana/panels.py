@@ -113,10 +113,13 @@ def heatmap(title, about, histogram, unit="s", width=12):
 
 
 def against(title, about, across, up, unit="short", width=12):
-    """One query against another, a point for each moment. across, up: (name, query)."""
+    """One query against another, a point for each moment. across, up: (name, query). seriesMapping and dims are what Grafana
+    10 reads, and what 11.1 and later translate a panel from that names no plugin version: without them it does not load."""
     return panel("xychart", title, about, dict([across, up]), unit, width, 9,
                  {"min": 0, "custom": {"show": "points", "pointSize": {"fixed": 4}}},
-                 {"mapping": "auto", "legend": {"showLegend": False}},
+                 {"seriesMapping": "auto", "dims": {}, "mapping": "auto", "series": [],
+                  "legend": {"displayMode": "list", "placement": "bottom", "showLegend": False},
+                  "tooltip": {"mode": "single", "sort": "none"}},
                  transformations=[{"id": "joinByField", "options": {"byField": "Time", "mode": "outer"}},
                                   {"id": "organize", "options": {"excludeByName": {"Time": True}}}])
 

@@ -26,7 +26,7 @@ std::int64_t prompts_in(const JsonValue& prompt) {
 }
 
 /// Prompts, times what is generated for each.
-std::optional<std::int64_t> choices_of(const JsonValue& body) {
+void read_choices(const JsonValue& body, RequestFacts& facts) {
     constexpr std::int64_t k_most = 1'000'000;  // far beyond what an engine takes, and no product overflows
     std::int64_t prompts = 1;
     bool said = false;
@@ -44,7 +44,8 @@ std::optional<std::int64_t> choices_of(const JsonValue& body) {
         said = said || n;
         each = std::max(each, std::min(n.value_or(1), k_most));
     }
-    return said ? std::optional(prompts * each) : std::nullopt;
+    if (said) facts.choices = prompts * each;
+    facts.of_each_prompt = each;
 }
 
 }  // namespace
@@ -77,7 +78,7 @@ struct RequestObserver::State {
         if (const auto model = word(body["model"])) facts.model.emplace(*model);
         if (const JsonValue stream = body["stream"]; stream.is(JsonType::boolean))
             facts.stream = stream.truthy();
-        facts.choices = choices_of(body);
+        read_choices(body, facts);
         facts.max_tokens =
             first_count({body["max_completion_tokens"], body["max_output_tokens"], body["max_tokens"],
                          body["max_new_tokens"], body["n_predict"], body["num_predict"],

@@ -18,6 +18,7 @@ struct RequestFacts {
     /// Sequences generated at the same time: prompts (a list in "prompt", "text" or "input_ids") times the
     /// highest of n and best_of, wherever the API has them. Empty: nothing was said of it.
     std::optional<std::int64_t> choices;
+    std::int64_t of_each_prompt = 1;  ///< the second factor alone
 };
 
 /// Sans-IO, bounded memory, never throws. A body that is no JSON object leaves everything empty; of a form

@@ -16,10 +16,6 @@
 namespace noren::metrics {
 namespace {
 
-void keep_last(std::optional<std::int64_t>& kept, const std::optional<std::int64_t>& newer) {
-    if (newer) kept = newer;
-}
-
 }  // namespace
 
 struct ResponseObserver::State final : EventSink {
@@ -40,11 +36,13 @@ struct ResponseObserver::State final : EventSink {
     void read(const JsonValue& object, const UsageReport& report);
     void read_list(const JsonValue& list);
     void count_token_event(std::uint64_t start, std::uint64_t end);
-    Observation settled() const;
+    void count_prompts_once(Observation& of, std::int64_t of_each_prompt) const;
+    Observation settled(std::int64_t of_each_prompt) const;
 
     BodyFormat format;
     Observation seen;
     UsageReport usage;
+    std::int64_t listed = 1;  ///< reports in a list of whole answers
     std::optional<std::string> first_choice_reason, last_reason;
     BorrowedSieve sieve;
     SseFramer sse;
@@ -108,9 +106,20 @@ void ResponseObserver::State::read_list(const JsonValue& list) {
     const JsonValue first = list.first();
     read(first, usage_of(first));
     for (JsonValue other = first.next(); other; other = other.next()) {
-        const auto output = usage_of(other).output;
-        if (output && usage.output) usage.output = sum(*usage.output, *output);
+        const UsageReport report = usage_of(other);
+        if (report == UsageReport{}) continue;
+        usage.add(report);
+        ++listed;
     }
+}
+
+/// Each report that was added up has its prompt in it, which several sequences may share.
+void ResponseObserver::State::count_prompts_once(Observation& of, std::int64_t of_each_prompt) const {
+    const auto reports = std::max(listed, static_cast<std::int64_t>(memory.reported.size()));
+    const std::int64_t shared = std::min(of_each_prompt, reports);
+    if (shared <= 1) return;
+    if (of.input_tokens) *of.input_tokens /= shared;
+    if (of.cached_tokens) *of.cached_tokens /= shared;
 }
 
 /// Out of memory: bytes go on, the rest of this answer is not looked at.
@@ -189,10 +198,7 @@ void ResponseObserver::State::count_token_event(std::uint64_t start, std::uint64
 
 void ResponseObserver::State::read(const JsonValue& object, const UsageReport& report) {
     if (!object.is(JsonType::object)) return;
-    keep_last(usage.output, report.output);
-    keep_last(usage.input, report.input);
-    keep_last(usage.cached, report.cached);
-    keep_last(usage.reasoning, report.reasoning);
+    usage.keep_last(report);
     if (!seen.model)
         if (const auto model = model_of(object)) seen.model.emplace(*model);
     for_each_finish_reason(object, [&](std::int64_t choice, std::string_view reason) {
@@ -204,7 +210,7 @@ void ResponseObserver::State::read(const JsonValue& object, const UsageReport& r
 
 /// A count that the engine reports is the truth, unless it is plainly a provisional one: lower than the
 /// events seen, in an answer that did not come to its end.
-Observation ResponseObserver::State::settled() const {
+Observation ResponseObserver::State::settled(std::int64_t of_each_prompt) const {
     Observation result = seen;
     const auto events = static_cast<std::int64_t>(seen.token_events);
     const bool credible =
@@ -219,6 +225,7 @@ Observation ResponseObserver::State::settled() const {
     result.input_tokens = usage.input;
     result.cached_tokens = usage.cached;
     result.reasoning_tokens = usage.reasoning;
+    count_prompts_once(result, of_each_prompt);
     result.finish_reason = first_choice_reason ? first_choice_reason : last_reason;
     return result;
 }
@@ -253,8 +260,8 @@ std::uint32_t ResponseObserver::finish() noexcept {
     return static_cast<std::uint32_t>(s.seen.token_events - before);
 }
 
-Observation ResponseObserver::observation() const {
-    return state_->settled();
+Observation ResponseObserver::observation(std::int64_t of_each_prompt) const {
+    return state_->settled(of_each_prompt);
 }
 std::uint64_t ResponseObserver::token_events() const noexcept {
     return state_->seen.token_events;

@@ -24,7 +24,7 @@ struct Observation {
     std::optional<std::uint64_t> first_token_event_offset;  ///< ... and behind its last
     std::optional<std::int64_t> output_tokens;
     TokenSource output_tokens_source = TokenSource::none;
-    std::optional<std::int64_t> input_tokens;
+    std::optional<std::int64_t> input_tokens;  ///< of all prompts
     std::optional<std::int64_t> cached_tokens;
     std::optional<std::int64_t> reasoning_tokens;
     std::optional<std::string> model;
@@ -48,8 +48,10 @@ class ResponseObserver {
     /// The body is over (whole or cut). Returns the token events that only the end completed (0 or 1).
     std::uint32_t finish() noexcept;
 
-    /// Running totals so far; output_tokens and friends are settled by finish().
-    Observation observation() const;
+    /// Running totals so far; output_tokens and friends are settled by finish(). of_each_prompt: how many
+    /// sequences the request asked for of each (n). Where they report their prompt one by one, it counts
+    /// once.
+    Observation observation(std::int64_t of_each_prompt = 1) const;
 
     /// Token events so far.
     std::uint64_t token_events() const noexcept;

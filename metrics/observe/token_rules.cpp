@@ -157,6 +157,26 @@ std::optional<std::int64_t> tgi_output(const JsonValue& details) {
 
 }  // namespace
 
+void UsageReport::keep_last(const UsageReport& newer) {
+    const auto keep = [](auto& kept, const auto& later) {
+        if (later) kept = later;
+    };
+    keep(output, newer.output);
+    keep(input, newer.input);
+    keep(cached, newer.cached);
+    keep(reasoning, newer.reasoning);
+}
+
+void UsageReport::add(const UsageReport& other) {
+    const auto add_to = [](auto& kept, const auto& more) {
+        if (kept && more) kept = sum(*kept, *more);
+    };
+    add_to(output, other.output);
+    add_to(input, other.input);
+    add_to(cached, other.cached);
+    add_to(reasoning, other.reasoning);
+}
+
 std::optional<std::int64_t> sum(std::int64_t a, std::int64_t b) {
     constexpr auto k_most = std::numeric_limits<std::int64_t>::max(), k_least = -k_most;
     if (b > 0 ? a > k_most - b : a < k_least - b) return std::nullopt;
@@ -214,16 +234,17 @@ UsageReport usage_of(const JsonValue& object) {
 }
 
 UsageReport usage_so_far(const JsonValue& event, StreamMemory& memory) {
-    UsageReport usage = usage_of(event);
-    if (!usage.output || !event.may_have({"meta_info", "tokens_predicted"})) return usage;
+    const UsageReport usage = usage_of(event);
+    if (usage == UsageReport{} || !event.may_have({"meta_info", "tokens_predicted"})) return usage;
     if (!event["meta_info"].is(JsonType::object) && !event["tokens_predicted"]) return usage;
     const std::int64_t choice = choice_index(event);
     if (memory.reported.size() < StreamMemory::k_max_choices || memory.reported.contains(choice))
-        memory.reported[choice] = *usage.output;
-    usage.output = 0;
-    for (const auto& [index, count] : memory.reported)
-        if (usage.output) usage.output = sum(*usage.output, count);
-    return usage;
+        memory.reported[choice].keep_last(usage);
+    auto each = memory.reported.begin();
+    UsageReport all = each->second;
+    while (++each != memory.reported.end())
+        all.add(each->second);
+    return all;
 }
 
 std::optional<std::string_view> model_of(const JsonValue& object) {

@@ -13,26 +13,32 @@
 
 namespace noren::metrics {
 
-/// What has to be remembered from event to event: SGLang's and llama.cpp's own streams repeat a growing
-/// count, each sequence its own.
+/// Token counts reported by an object; empty: not reported.
+struct UsageReport {
+    std::optional<std::int64_t> output, input, cached, reasoning;
+    bool operator==(const UsageReport&) const = default;
+
+    /// What was said later counts.
+    void keep_last(const UsageReport& newer);
+    /// What another sequence says of itself, with what this one said. A sum that does not fit is nothing.
+    void add(const UsageReport& other);
+};
+
+/// What has to be remembered from event to event: SGLang's and llama.cpp's own streams repeat growing counts,
+/// each sequence its own.
 struct StreamMemory {
     static constexpr std::size_t k_max_choices = 256;
     std::map<std::int64_t, std::int64_t>
-        completion_tokens;                          ///< the highest by choice, of events with a token
-    std::map<std::int64_t, std::int64_t> reported;  ///< the last by choice
+        completion_tokens;                         ///< the highest by choice, of events with a token
+    std::map<std::int64_t, UsageReport> reported;  ///< the last by choice
 };
 
 /// The event carries at least one generated token.
 bool has_token(const JsonValue& event, StreamMemory& memory);
 
-/// Token counts reported by the object; empty: not reported.
-struct UsageReport {
-    std::optional<std::int64_t> output, input, cached, reasoning;
-    bool operator==(const UsageReport&) const = default;
-};
 UsageReport usage_of(const JsonValue& object);
 
-/// The same of an event, where each sequence counts for itself: output is that of all of them so far.
+/// The same of an event, where each sequence counts for itself: what all of them have said so far, added up.
 UsageReport usage_so_far(const JsonValue& event, StreamMemory& memory);
 
 /// Nothing if it does not fit: the numbers are whatever the engine wrote.

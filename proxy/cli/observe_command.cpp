@@ -118,7 +118,7 @@ Recorded Trial::recorded(Feed&& feed) const {
     observer.record_offsets(&result.offsets);
     feed(observer);
     observer.finish();
-    result.seen = observer.observation();
+    result.seen = observer.observation(options_.sequences);
     return result;
 }
 

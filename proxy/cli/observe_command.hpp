@@ -2,6 +2,7 @@
 // `noren observe`: what noren would record for a captured answer body; for "why is my TTFT missing?".
 
 #include <cstddef>
+#include <cstdint>
 #include <iosfwd>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@ struct ObserveOptions {
     int status = 200;
     std::string content_type;  ///< empty: told from the body's first bytes
     std::string content_encoding;
+    std::int64_t sequences = 1;  ///< of each prompt, as the request asked for (n)
     std::string split;  ///< empty: in one piece; a number: in pieces of so many bytes; "all": every way
 };
 

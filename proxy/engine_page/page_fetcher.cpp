@@ -29,6 +29,12 @@ Outcome late() {
     return {Ending::late, "the engine's metrics page did not come in time", nullptr};
 }
 
+Outcome not_connected(const upstream::Dialled& end) {
+    if (end.late) return late();
+    if (end.tls.fault != net::TlsFault::none) return {Ending::tls, end.tls.text, nullptr};
+    return {Ending::unreachable, "the engine cannot be reached", nullptr};
+}
+
 Outcome no_memory() {
     return {Ending::broken, "there was no memory for the engine's metrics page", nullptr};
 }
@@ -50,7 +56,6 @@ struct PageFetcher::State : std::enable_shared_from_this<State> {
     void start(const std::shared_ptr<PageFetch>& fetch);
     net::Task<> serve(Place run);
     net::Task<Outcome> get(Run& run);
-    net::Task<std::optional<Outcome>> connect(Run& run, std::optional<net::Socket>& socket);
     net::Task<Outcome> ask(Run& run, net::Socket& socket);
     std::optional<Outcome> read_some(net::Socket& socket, PageAssembly& page, bool& drained);
 
@@ -95,25 +100,12 @@ net::Task<> PageFetcher::State::serve(Place run) {
 }
 
 net::Task<Outcome> PageFetcher::State::get(Run& run) {
-    std::optional<net::Socket> socket;
-    std::optional<Outcome> outcome = co_await connect(run, socket);
-    if (!outcome) outcome = co_await ask(run, *socket);
-    co_return *std::move(outcome);
-}
-
-/// Empty: connected.
-net::Task<std::optional<Outcome>> PageFetcher::State::connect(Run& run, std::optional<net::Socket>& socket) {
-    upstream::Dial dial(loop, resolver, engine, run.fetch->terms.tls, run.wakeup.waker());
-    std::optional<int> result;
-    while (!(result = dial.poll())) {
-        if (Clock::now() >= run.fetch->due()) co_return late();
-        co_await run.wakeup.wait(run.fetch->due());
-    }
-    if (const auto tls = dial.tls_failure(); *result != 0 && tls.fault != net::TlsFault::none)
-        co_return Outcome{Ending::tls, tls.text, nullptr};
-    if (*result != 0) co_return Outcome{Ending::unreachable, "the engine cannot be reached", nullptr};
-    socket.emplace(dial.take());
-    co_return std::nullopt;
+    const TimePoint due = run.fetch->due();
+    upstream::Dialled end =
+        co_await upstream::dial(loop, resolver, engine, run.fetch->terms.tls, run.wakeup, due);
+    if (!end.socket) co_return not_connected(end);
+    Outcome outcome = co_await ask(run, *end.socket);
+    co_return outcome;
 }
 
 net::Task<Outcome> PageFetcher::State::ask(Run& run, net::Socket& socket) {

@@ -81,10 +81,14 @@ void ListenerSet::open_tcp(const config::Address& address, std::size_t workers) 
 }
 
 void ListenerSet::open_unix(const std::string& path, std::size_t workers, unsigned mode) {
-    unix_file_.emplace(path, mode, k_backlog, "cannot listen on unix:" + path);
+    const std::string cannot = "cannot listen on unix:" + path;
+    unix_file_.emplace(path, mode, k_backlog, cannot);
     descriptors_.push_back(unix_file_->take());
-    for (std::size_t i = 1; i < workers; ++i)
-        descriptors_.emplace_back(::fcntl(descriptors_.front().number(), F_DUPFD_CLOEXEC, 0));
+    for (std::size_t i = 1; i < workers; ++i) {
+        Descriptor shared(::fcntl(descriptors_.front().number(), F_DUPFD_CLOEXEC, 0));
+        if (!shared.is_open()) fail(errno, cannot);
+        descriptors_.push_back(std::move(shared));
+    }
     name_ = "unix:" + path;
 }
 

@@ -11,6 +11,10 @@ namespace noren::proxy::upstream {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
+bool is_refusal(int error) {
+    return error == ECONNREFUSED || error == ENOENT;  // no socket at the Unix path, or a dead one's
+}
+
 Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Address& target,
            std::shared_ptr<const net::TlsContext> tls, const net::Waker& waker)
     : loop_(loop), tls_(std::move(tls)), waker_(waker) {
@@ -79,6 +83,27 @@ net::TlsFailure Dial::tls_failure() const {
 
 net::Socket Dial::take() {
     return std::move(*socket_);
+}
+
+net::Task<Dialled> dial(net::Loop& loop, Resolver& resolver, const config::Address& target,
+                        const std::shared_ptr<const net::TlsContext>& tls, net::Wakeup& wakeup,
+                        net::TimePoint deadline) {
+    Dial attempt(loop, resolver, target, tls, wakeup.waker());
+    Dialled end;
+    std::optional<int> outcome;
+    while (!(outcome = attempt.poll())) {
+        end.late = net::Clock::now() >= deadline;
+        if (end.late) co_return end;
+        co_await wakeup.wait(deadline);
+    }
+    if (*outcome == 0) {
+        end.socket.emplace(attempt.take());
+    } else {
+        end.error = *outcome;
+        end.tls = attempt.tls_failure();
+        end.unresolved = attempt.is_unresolved();
+    }
+    co_return end;
 }
 
 }  // namespace noren::proxy::upstream

@@ -8,9 +8,13 @@
 
 #include "config/address.hpp"
 #include "proxy/net/socket.hpp"
+#include "proxy/net/task.hpp"
 #include "proxy/upstream/resolver.hpp"
 
 namespace noren::proxy::upstream {
+
+/// What a dial ended with: nobody listens there. Not that packets are lost, nor that the backlog is full.
+bool is_refusal(int error);
 
 /// One attempt. Start it, sleep, look at it again whenever woken. Dropping it abandons the attempt.
 class Dial {
@@ -47,5 +51,19 @@ class Dial {
     std::vector<net::SocketAddress> untried_;
     std::optional<net::Socket> socket_;
 };
+
+/// How a dial ended that somebody waited for.
+struct Dialled {
+    std::optional<net::Socket> socket;  ///< connected; otherwise one of the rest says why not
+    bool late = false;                  ///< the deadline came first
+    bool unresolved = false;            ///< the host has no address
+    net::TlsFailure tls;                ///< which check of TLS did not pass
+    int error = 0;                      ///< else, errno-like
+};
+
+/// For who does nothing else meanwhile: dials, and sleeps on wakeup. The arguments outlive the task.
+net::Task<Dialled> dial(net::Loop& loop, Resolver& resolver, const config::Address& target,
+                        const std::shared_ptr<const net::TlsContext>& tls, net::Wakeup& wakeup,
+                        net::TimePoint deadline);
 
 }  // namespace noren::proxy::upstream

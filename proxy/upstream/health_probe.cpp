@@ -27,6 +27,8 @@ using metrics::TimePoint;
 constexpr std::chrono::milliseconds k_interval_while_down{1000};
 // Without probing: how soon a reload that turns it on is noticed.
 constexpr std::chrono::milliseconds k_no_probing_look{1000};
+// Between two looks, however often dials find nobody there.
+constexpr std::chrono::milliseconds k_between_looks{250};
 constexpr int k_slow_probes_allowed = 2;
 
 struct Finding {
@@ -68,33 +70,37 @@ Finding judge_answer(std::string_view head) {
 
 struct HealthProbe::State {
     State(net::Loop& l, Resolver& r, const config::Address& e, const config::Upstream& s, Tls t,
-          std::atomic<bool>& u, OnChange changed)
+          EngineHealth& h, OnChange changed)
         : loop(l),
           resolver(r),
           engine(e),
           settings(s),
           tls(std::move(t)),
-          up(u),
+          health(h),
           on_change(std::move(changed)),
-          wakeup(l) {}
+          wakeup(l) {
+        health.wake_on_doubt(wakeup.waker());
+    }
 
     bool probing() const { return settings.health_interval.count() > 0; }
-    net::Task<Finding> connect(std::optional<net::Socket>& socket, TimePoint deadline);
+    Finding judge(const Dialled& end) const;
     net::Task<Finding> ask(net::Socket& socket, TimePoint deadline);
     net::Task<Finding> probe();
     net::Task<> keep_probing();
     net::Task<> pause(TimePoint until);
     void take_in(const Finding& finding);
     std::chrono::milliseconds pause_after(const Finding& finding) const;
+    TimePoint next_look(TimePoint planned) const;
 
     net::Loop& loop;
     Resolver& resolver;
     const config::Address engine;
     config::Upstream settings;
     Tls tls;
-    std::atomic<bool>& up;
+    EngineHealth& health;
     const OnChange on_change;
     net::Wakeup wakeup;
+    TimePoint looked_at;  ///< when the last probe began
     int slow_in_a_row = 0;
     bool first = true;
     bool settings_changed = false;
@@ -103,20 +109,12 @@ struct HealthProbe::State {
     std::optional<net::Task<>> task;
 };
 
-/// "up" here: connected.
-net::Task<Finding> HealthProbe::State::connect(std::optional<net::Socket>& socket, TimePoint deadline) {
-    Dial dial(loop, resolver, engine, tls, wakeup.waker());
-    std::optional<int> outcome;
-    while (!(outcome = dial.poll())) {
-        if (Clock::now() >= deadline) co_return slow();
-        co_await wakeup.wait(deadline);
-    }
-    if (const auto failure = dial.tls_failure(); *outcome != 0 && failure.fault != net::TlsFault::none)
-        co_return failed(std::string(failure.text));
-    if (dial.is_unresolved()) co_return failed("cannot resolve the host name " + engine.host);
-    if (*outcome != 0) co_return failed("cannot connect: " + std::generic_category().message(*outcome));
-    socket.emplace(dial.take());
-    co_return Finding{true, false, {}};
+/// Of a dial that ended without a connection.
+Finding HealthProbe::State::judge(const Dialled& end) const {
+    if (end.late) return slow();
+    if (end.tls.fault != net::TlsFault::none) return failed(std::string(end.tls.text));
+    if (end.unresolved) return failed("cannot resolve the host name " + engine.host);
+    return failed("cannot connect: " + std::generic_category().message(end.error));
 }
 
 net::Task<Finding> HealthProbe::State::ask(net::Socket& socket, TimePoint deadline) {
@@ -140,10 +138,12 @@ net::Task<Finding> HealthProbe::State::ask(net::Socket& socket, TimePoint deadli
 }
 
 net::Task<Finding> HealthProbe::State::probe() {
-    const TimePoint deadline = Clock::now() + settings.health_timeout;
-    std::optional<net::Socket> socket;
-    Finding finding = co_await connect(socket, deadline);
-    if (finding.up) finding = co_await ask(*socket, deadline);
+    looked_at = Clock::now();
+    health.begin_look();
+    const TimePoint deadline = looked_at + settings.health_timeout;
+    Dialled end = co_await dial(loop, resolver, engine, tls, wakeup, deadline);
+    if (!end.socket) co_return judge(end);
+    Finding finding = co_await ask(*end.socket, deadline);
     co_return finding;
 }
 
@@ -153,10 +153,10 @@ void HealthProbe::State::take_in(const Finding& finding) {
         const std::lock_guard lock(error_mutex);
         last_error = finding.why;
     }
-    const bool was_up = up.load();
+    const bool was_up = health.up();
     const bool only_slow = finding.slow && was_up && slow_in_a_row <= k_slow_probes_allowed;
     const bool is_up = finding.up || only_slow;
-    up.store(is_up);
+    health.set_up(is_up);
     if ((std::exchange(first, false) || is_up != was_up) && on_change) on_change(is_up, finding.why);
 }
 
@@ -165,11 +165,18 @@ std::chrono::milliseconds HealthProbe::State::pause_after(const Finding& finding
     return finding.up ? settings.health_interval : std::min(settings.health_interval, k_interval_while_down);
 }
 
-/// Until it is time, or a reload wants something else.
+TimePoint HealthProbe::State::next_look(TimePoint planned) const {
+    return probing() && health.doubted() ? std::min(planned, looked_at + k_between_looks) : planned;
+}
+
+/// Until it is time, a dial has found nobody there, or a reload wants something else.
 net::Task<> HealthProbe::State::pause(TimePoint until) {
     settings_changed = false;
-    while (!settings_changed && Clock::now() < until)
-        co_await wakeup.wait(until);
+    for (;;) {
+        const TimePoint due = next_look(until);
+        if (settings_changed || Clock::now() >= due) co_return;
+        co_await wakeup.wait(due);
+    }
 }
 
 net::Task<> HealthProbe::State::keep_probing() {
@@ -182,12 +189,13 @@ net::Task<> HealthProbe::State::keep_probing() {
 }
 
 HealthProbe::HealthProbe(net::Loop& loop, Resolver& resolver, const config::Address& engine,
-                         const config::Upstream& settings, Tls tls, std::atomic<bool>& up, OnChange on_change)
-    : state_(std::make_shared<State>(loop, resolver, engine, settings, std::move(tls), up,
+                         const config::Upstream& settings, Tls tls, EngineHealth& health, OnChange on_change)
+    : state_(std::make_shared<State>(loop, resolver, engine, settings, std::move(tls), health,
                                      std::move(on_change))) {}
 
 HealthProbe::~HealthProbe() {
     state_->task.reset();
+    state_->health.wake_on_doubt(std::nullopt);
 }
 
 void HealthProbe::start() {

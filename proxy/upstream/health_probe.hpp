@@ -1,7 +1,6 @@
 #pragma once
 // Is the engine there? One small GET every few seconds, outside of admission.
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "config/config.hpp"
 #include "proxy/net/loop.hpp"
 #include "proxy/net/tls_context.hpp"
+#include "proxy/upstream/engine_health.hpp"
 #include "proxy/upstream/resolver.hpp"
 
 namespace noren::proxy::upstream {
@@ -19,6 +19,8 @@ namespace noren::proxy::upstream {
 /// probe. An engine that is still loading its model refuses connections or answers 503, and is down at once;
 /// one that is only slow to answer is down after the third time in a row, as a busy engine often serves its
 /// health page from the loop that is busy, and taking it out of service would send its load to the next one.
+/// When a dial finds nobody listening (EngineHealth::doubt), the next look is at once, but no sooner than
+/// 250 ms after the last one began.
 class HealthProbe {
   public:
     /// Called with the first finding and each change after it, on the loop's thread; why is empty when up.
@@ -26,10 +28,10 @@ class HealthProbe {
 
     using Tls = std::shared_ptr<const net::TlsContext>;  ///< null = plain
 
-    /// up is written by the probe alone.
+    /// health: outlives the probe, which alone writes whether the engine is up.
     HealthProbe(net::Loop& loop, Resolver& resolver, const config::Address& engine,
-                const config::Upstream& settings, Tls tls, std::atomic<bool>& up, OnChange on_change = {});
-    /// While the loop does not run, or on its thread.
+                const config::Upstream& settings, Tls tls, EngineHealth& health, OnChange on_change = {});
+    /// While no loop runs whose exchanges may doubt the engine.
     ~HealthProbe();
 
     // --- any thread

@@ -233,6 +233,15 @@ def added(a, b):
     return a + b if a is not None and b is not None and abs(a + b) < 2**63 else None
 
 
+def later(old, new):
+    return [a if b is None else b for a, b in zip(old, new)]
+
+
+def together(one, other):
+    """What two sequences count for themselves, added up: as far as the first one does."""
+    return [a if a is None or b is None else added(a, b) for a, b in zip(one, other)]
+
+
 def usage_object(usage):
     nested = first_there(usage["tokens"], usage["billed_units"])
     counts = nested if nested.is_object else usage
@@ -300,17 +309,18 @@ class Tally:
         self.by_choice = {}
 
     def read_event(self, doc):
-        """Where each sequence counts for itself, the output is that of all."""
-        usage = list(usage_of(doc))
-        if usage[0] is not None and (doc["meta_info"].is_object or "tokens_predicted" in doc):
-            self.by_choice[choice_index(doc)] = usage[0]
-            usage[0] = 0
-            for choice in sorted(self.by_choice):
-                usage[0] = added(usage[0], self.by_choice[choice])
+        """Where each sequence counts for itself, the counts are those of all."""
+        usage = usage_of(doc)
+        if any(count is not None for count in usage) and (doc["meta_info"].is_object or "tokens_predicted" in doc):
+            choice = choice_index(doc)
+            self.by_choice[choice] = later(self.by_choice.get(choice, usage), usage)
+            usage, *others = (self.by_choice[index] for index in sorted(self.by_choice))
+            for other in others:
+                usage = together(usage, other)
         self.read(doc, usage)
 
     def read(self, doc, usage):
-        self.usage = [old if new is None else new for old, new in zip(self.usage, usage)]
+        self.usage = later(self.usage, usage)
         self.model = self.model or first_word(doc["model"], doc["response"]["model"], doc["message"]["model"],
                                               doc["model_name"])
         for choice, reason in finish_reasons(doc):
@@ -345,9 +355,7 @@ def observe_document(tally, body):
     first, *others = doc.elements() or [doc]
     tally.read(first, usage_of(first))
     for other in others:
-        output = usage_of(other)[0]
-        if output is not None and tally.usage[0] is not None:
-            tally.usage[0] = added(tally.usage[0], output)
+        tally.usage = together(tally.usage, usage_of(other))
     return True
 
 

@@ -8,9 +8,14 @@ import subprocess
 import sys
 
 
-def observe(noren, base, response):
+def sequences(asked):
+    """Of each prompt."""
+    return (asked or {}).get("n") or (asked or {}).get("sampling_params", {}).get("n") or 1
+
+
+def observe(noren, base, request, response):
     command = [noren, "observe", "--split", "all", "--status", str(response["status"]),
-               "--content-type", response["content_type"]]
+               "--content-type", response["content_type"], "--sequences", str(sequences(request["body"]))]
     encoding = {k.lower(): v for k, v in response["headers"].items()}.get("content-encoding")
     if encoding:
         command += ["--content-encoding", encoding]
@@ -38,7 +43,7 @@ def main():
         base = os.path.join(folder, name)
         with open(base + ".json", encoding="utf-8") as file:
             case = json.load(file)
-        seen, told = observe(noren, base, case["response"])
+        seen, told = observe(noren, base, case["request"], case["response"])
         tried = cuts_tried(told, os.path.getsize(base + ".body"))
         wrong = differences(seen, case["expect"]) if seen else []
         if wrong or not tried:

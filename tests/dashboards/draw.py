@@ -23,7 +23,7 @@ def said(value, unit):
         return f"{value * 100:.3g} %"
     if unit == "s" and value >= 60:
         return f"{value / 60:.3g} min"
-    word = UNITS.get(unit, " " + unit.removeprefix("suffix: "))
+    word = UNITS.get(unit, " " + unit.removeprefix("suffix:"))
     size = abs(value)
     for factor, prefix in PREFIXES:
         if size >= factor and (factor >= 1 or unit == "s"):

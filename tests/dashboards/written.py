@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+from dashboards.grafana import check_grafana
 from dashboards.panels import alerts, dashboards, queries
 from support.prometheus import RULES, TOP
 
@@ -25,6 +26,7 @@ def check_written(check):
           *tool("promtool", "test", "rules", os.path.join(HERE, "alerts_test.yaml")))
     check_alerts(check)
     check_panels(check)
+    check_grafana(check)
 
 
 def check_alerts(check):

@@ -319,6 +319,10 @@ def bare_metal():
             return [line for line in (done.stdout + done.stderr).splitlines() if "noren" in line]
 
         check("systemd-analyze verify", verify())
+        settings = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and not line.startswith("#"))
+        wanted = {"RuntimeDirectory": "noren", "RuntimeDirectoryMode": "0755", "LogsDirectory": "noren", "DynamicUser": "yes"}
+        check("... clients reach a socket in /run/noren, and /var/log/noren can be written", [
+            f"{key}={settings.get(key)}" for key, value in wanted.items() if settings.get(key) != value])
         with open(tried, "a", encoding="utf-8") as file:
             file.write("[Service]\nProtectSytem=strict\n")
         check("... and a wrong key would be noticed", [] if verify() else ["it is not"])

@@ -1,5 +1,6 @@
 // What noren says in its own name, on the wire.
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -167,6 +168,22 @@ TEST_CASE("an engine that counts as up and cannot be reached is a 502") {
     INFO(answer);
     CHECK(answer.starts_with("HTTP/1.1 502 "));
     CHECK(field_of(answer, "Retry-After").empty());
+}
+
+TEST_CASE("an engine that is gone is found out by the first request that meets nobody") {
+    auto engine = std::make_unique<Listener>();
+    NorenUnderTest noren(engine->url(), [](auto& config) {
+        config.upstream.health_interval = std::chrono::hours(1);  // no look by itself
+    });
+    engine->accept().send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    REQUIRE(noren.reaches("noren_upstream_up", 1));
+    engine.reset();
+    const std::string request = test::post_request("/v1/chat/completions", "{}", "Connection: close\r\n");
+    CHECK_FALSE(answer_to(noren, request).empty());
+    REQUIRE(noren.reaches("noren_upstream_up", 0));
+    const std::string answer = answer_to(noren, request);
+    CHECK(answer.starts_with("HTTP/1.1 503 "));
+    CHECK_FALSE(field_of(answer, "Retry-After").empty());
 }
 
 TEST_CASE("clients of an engine that is not up are not all told to come back at once") {

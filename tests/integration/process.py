@@ -195,18 +195,24 @@ def check_and_start_agree(options):
                 with open(file, "w", encoding="utf-8") as config:
                     config.write(f"listen: '{listen}'\nops: {{listen: '{ops}'}}\ncontrol: {{socket: {folder}/c.sock}}\n"
                                  f"upstream: {{url: 'http://127.0.0.1:{free_port()}'}}\n")
-                checked = noren(options, "check", file)
+                checked = noren(options, "check", "--here", file)
                 started, _ = starts(options, file, folder)
                 same = (checked.returncode == 0) == (started is True) and (started is True or started == 78)
                 agree.append(same)
                 good += checked.returncode == 0
                 if not same:
                     print(f"     {key}: {text!r}: check {checked.returncode}, start {started}: {checked.stderr.strip()}")
-            check(f"{key}: check and start agree on {len(forms)} forms of address", all(agree), f"{good} of them good")
+            check(f"{key}: check --here and start agree on {len(forms)} forms of address", all(agree), f"{good} of them good")
         with open(file, "w", encoding="utf-8") as config:
             config.write("listen: localhost:8080\n")
         said = noren(options, "check", file).stderr.strip()
         check("a name is refused with what to write instead", "127.0.0.1 or [::1] for localhost" in said, said)
+        with open(file, "w", encoding="utf-8") as config:
+            config.write(f"listen: 192.0.2.1:80\nlog: {{access: {folder}}}\ntls: {{certificate: /none/c, key: /none/k}}\n")
+        anywhere, here = noren(options, "check", file), noren(options, "check", "--here", file)
+        check("a file for another machine is good, and what this one lacks is said", anywhere.returncode == 0 and
+              anywhere.stdout.endswith(": good\n") and anywhere.stderr.count("not on this machine: ") == 4, anywhere.stderr.strip())
+        check("... and with --here it is no good", here.returncode == 78 and here.stderr.count(folder) >= 4, here.stderr.strip())
 
         plain = os.path.join(folder, "plain")
         with open(plain, "w", encoding="utf-8") as precious:
@@ -283,13 +289,13 @@ def check_and_start_agree_on_logs(options):
             with open(file, "w", encoding="utf-8") as config:
                 config.write(f"listen: 127.0.0.1:{free_port()}\nops: {{listen: '127.0.0.1:{free_port()}'}}\n"
                              f"control: {{socket: {folder}/c.sock}}\nlog: {{access: {log}}}\n")
-            checked = noren(options, "check", file)
+            checked = noren(options, "check", "--here", file)
             started, _ = starts(options, file, folder)
             agree.append(started is True and checked.returncode == 0 if good else started == 78 and
                          checked.returncode == 78 and "log.access" in checked.stderr)
             if not agree[-1]:
                 print(f"     {log}: check {checked.returncode}, start {started}: {checked.stderr.strip()}")
-        check(f"check and start agree on {len(agree)} access logs", all(agree))
+        check(f"check --here and start agree on {len(agree)} access logs", all(agree))
 
 
 def second_noren(options):

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include <catch2/catch.hpp>
@@ -138,4 +139,29 @@ TEST_CASE("an engine's socket that is not there, or has nobody behind it, is an 
     CHECK(answer().starts_with("HTTP/1.1 503 "));
     CHECK(noren.reaches("noren_upstream_errors_total{reason=\"connect\"}", 2));
     CHECK(noren.metric("noren_upstream_up") == 0);
+}
+
+TEST_CASE("an engine's socket that goes is found out by the first request, not by the next probe") {
+    const TempDir dir;
+    const std::string path = (dir / "engine.sock").string();
+    sim::Engine engine({});
+    engine.start();
+    auto behind_path =
+        std::make_unique<NorenUnderTest>("http://127.0.0.1:" + std::to_string(engine.port()), on(path));
+    NorenUnderTest noren("unix:" + path, [](auto& config) { config.upstream.health_interval = 1h; });
+    REQUIRE(noren.reaches("noren_upstream_up", 1));
+    behind_path.reset();
+    REQUIRE_FALSE(exists(path));
+    SECTION("there is no file") {}
+    SECTION("nobody is behind it") {
+        leave_behind(path);
+    }
+    const auto answer = [&] {
+        Peer client = Peer::connect(noren.port());
+        client.send(chat(""));
+        return client.receive_all();
+    };
+    CHECK_FALSE(answer().empty());
+    REQUIRE(noren.reaches("noren_upstream_up", 0));
+    CHECK(answer().starts_with("HTTP/1.1 503 "));
 }

@@ -35,6 +35,7 @@ class Engine {
     std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     bool silent = false;
     bool hangs_up = false;
+    std::function<void()> while_asked;
     std::vector<std::string> requests;
 
   private:
@@ -56,6 +57,7 @@ class Engine {
                                [this, &visit](const boost::system::error_code& error, std::size_t) {
                                    if (error) return;
                                    requests.push_back(visit.request);
+                                   if (while_asked) while_asked();
                                    if (!silent) reply(visit);
                                });
     }
@@ -87,7 +89,7 @@ struct Probing {
     Probing(asio::io_context& context, const config::Address& engine, const config::Upstream& upstream)
         : io(context),
           resolver(io),
-          probe(loop, resolver, engine, upstream, nullptr, up,
+          probe(loop, resolver, engine, upstream, nullptr, health,
                 [this](bool is_up, std::string_view why) { changes.emplace_back(is_up, std::string(why)); }) {
         probe.start();
     }
@@ -104,7 +106,7 @@ struct Probing {
     }
     bool becomes(bool wanted) {
         return runs_until([&] { return !changes.empty() && changes.back().first == wanted; }) &&
-               up.load() == wanted;
+               health.up() == wanted;
     }
     /// The reason of the last change.
     const std::string& why() const { return changes.back().second; }
@@ -112,7 +114,7 @@ struct Probing {
     asio::io_context& io;
     net::Loop loop;
     Resolver resolver;
-    std::atomic<bool> up{false};
+    EngineHealth health;
     std::vector<std::pair<bool, std::string>> changes;
     HealthProbe probe;
 };
@@ -123,7 +125,7 @@ TEST_CASE("an answer means up, found by the first probe") {
     asio::io_context io;
     TcpEngine engine(io, any_port());
     Probing probing(io, {"127.0.0.1", engine.port(), {}}, settings(std::chrono::hours(1)));
-    CHECK_FALSE(probing.up.load());
+    CHECK_FALSE(probing.health.up());
     REQUIRE(probing.becomes(true));
     CHECK(probing.why().empty());
     CHECK(probing.probe.last_error().empty());
@@ -226,7 +228,7 @@ TEST_CASE("an engine that is up may be slow twice, not three times in a row") {
         REQUIRE(slow_probes(2));
         engine.silent = true;  // the count begins anew
         REQUIRE(slow_probes(2));
-        CHECK(probing.up.load());
+        CHECK(probing.health.up());
         CHECK(probing.changes.size() == 1);
     }
     SECTION("slow for three") {
@@ -253,6 +255,64 @@ TEST_CASE("a reload is acted on at once, not after the old interval") {
     CHECK(engine.requests.size() == 2);
 }
 
+TEST_CASE("an engine that a dial found gone is looked at without waiting for the interval") {
+    asio::io_context io;
+    auto engine = std::make_unique<TcpEngine>(io, any_port());
+    Probing probing(io, {"127.0.0.1", engine->port(), {}}, settings(std::chrono::hours(1)));
+    probing.health.doubt();  // nothing is known yet: the first probe tells anyway
+    REQUIRE(probing.becomes(true));
+    SECTION("it is gone") {
+        engine.reset();
+        CHECK(probing.health.up());
+        probing.health.doubt();
+        CHECK(probing.health.up());  // the probe decides
+        REQUIRE(probing.becomes(false));
+        CHECK(probing.why() == "cannot connect: Connection refused");
+    }
+    SECTION("it is there all the same") {
+        probing.health.doubt();
+        REQUIRE(probing.runs_until([&] { return engine->requests.size() == 2; }));
+        CHECK(probing.health.up());
+        CHECK(probing.changes.size() == 1);
+    }
+    SECTION("it goes while it is looked at") {
+        engine->silent = true;
+        probing.health.doubt();
+        REQUIRE(probing.runs_until([&] { return engine->requests.size() == 2; }));
+        engine.reset();  // hangs up: this look finds it down
+        REQUIRE(probing.becomes(false));
+    }
+}
+
+TEST_CASE("what is doubted during a look makes for another one") {
+    asio::io_context io;
+    TcpEngine engine(io, any_port());
+    Probing probing(io, {"127.0.0.1", engine.port(), {}}, settings(std::chrono::hours(1)));
+    REQUIRE(probing.becomes(true));
+    probing.health.doubt();
+    engine.while_asked = [&] { probing.health.doubt(); };
+    REQUIRE(probing.runs_until([&] { return engine.requests.size() == 2; }));
+    engine.while_asked = {};
+    CHECK(probing.runs_until([&] { return engine.requests.size() == 3; }));
+}
+
+TEST_CASE("a flood of doubts is not a flood of looks") {
+    asio::io_context io;
+    TcpEngine engine(io, any_port());
+    Probing probing(io, {"127.0.0.1", engine.port(), {}}, settings(std::chrono::hours(1)));
+    const auto began = net::Clock::now();
+    REQUIRE(probing.becomes(true));
+    probing.runs_until(
+        [&] {
+            for (int i = 0; i < 100; ++i)
+                probing.health.doubt();
+            return engine.requests.size() >= 5;
+        },
+        std::chrono::minutes(1));
+    REQUIRE(engine.requests.size() == 5);
+    CHECK(net::Clock::now() - began >= 4 * milliseconds(250));
+}
+
 TEST_CASE("without probing the engine counts as up, and probing can be turned on") {
     asio::io_context io;
     TcpEngine engine(io, any_port());
@@ -260,6 +320,10 @@ TEST_CASE("without probing the engine counts as up, and probing can be turned on
     Probing probing(io, {"127.0.0.1", engine.port(), {}}, settings(milliseconds(0)));
     REQUIRE(probing.becomes(true));
     CHECK(engine.requests.empty());
+    probing.health.doubt();
+    probing.runs_until([] { return false; }, milliseconds(50));
+    CHECK(engine.requests.empty());
+    CHECK(probing.health.up());
     probing.probe.set(settings(), nullptr);
     REQUIRE(probing.becomes(false));
 }

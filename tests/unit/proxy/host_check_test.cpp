@@ -44,6 +44,19 @@ TEST_CASE("an address that this machine has not got is told before the start") {
     CHECK(told("listen: 192.0.2.1:80\nops: {listen: '192.0.2.1:81'}\nlog: {access: /tmp}\n").size() == 3);
 }
 
+TEST_CASE("a file for another machine is good, and what this one has not got is told all the same") {
+    config::Sources sources;
+    const config::Resolved loaded = config::load(sources, "listen: 192.0.2.1:80\nlog: {access: /tmp}\n");
+    const auto missing = missing_here(loaded);
+    REQUIRE(missing.size() == 2);
+    CHECK(missing[0].key == "listen");
+    CHECK(missing[0].line == 1);
+    CHECK(missing[1].key == "log.access");
+    CHECK(loaded.ok());
+    CHECK(missing_here(config::load(sources, "listen: 127.0.0.1:80\n")).empty());
+    CHECK(missing_here(config::load(sources, "lisen: 127.0.0.1:80\n")).empty());  // no good anywhere
+}
+
 TEST_CASE("an access log that cannot be written is told before the start, and none is made") {
     const TempDir dir;
     const auto log = [&](const std::string& path) { return told("log: {access: " + path + "}\n"); };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <barrier>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -54,6 +56,30 @@ class UnixSocket {
   private:
     int fd_;
 };
+
+/// What the action throws while the process gets at most so many new descriptors.
+template <typename Action>
+std::string thrown_with_few_descriptors(rlim_t count, Action&& action) {
+    rlimit before{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(next);
+    const rlimit few{static_cast<rlim_t>(next) + count, before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+    std::exception_ptr thrown;
+    try {
+        action();
+    } catch (...) {
+        thrown = std::current_exception();
+    }
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    try {
+        if (thrown) std::rethrow_exception(thrown);
+    } catch (const std::exception& problem) {
+        return problem.what();
+    }
+    return {};
+}
 
 bool is_socket_file(const fs::path& path) {
     return fs::is_socket(fs::symlink_status(path));
@@ -171,6 +197,18 @@ TEST_CASE("workers share one Unix socket, which goes with them") {
         CHECK(accepts(listeners, asio::local::stream_protocol::endpoint(path.string())));
     }
     CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("without descriptors for all workers there is no listener, and a sentence that says why") {
+    TempDir dir;
+    const auto path = dir / "noren.sock";
+    const bool on_tcp = GENERATE(true, false);
+    const auto listen = [&] { const ListenerSet listeners(on_tcp ? tcp("127.0.0.1") : unix_at(path), 64); };
+    const std::string why = thrown_with_few_descriptors(20, listen);
+    CHECK(why.starts_with(on_tcp ? "cannot listen on 127.0.0.1" : "cannot listen on unix:" + path.string()));
+    CHECK(why.find("Too many open files") != std::string::npos);
+    CHECK_FALSE(fs::exists(path));
+    CHECK_NOTHROW(listen());
 }
 
 TEST_CASE("a Unix socket left over from a crash is replaced") {

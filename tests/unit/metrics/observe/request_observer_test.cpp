@@ -90,6 +90,14 @@ TEST_CASE("request: how many sequences, in the words of each API") {
     CHECK_FALSE(choices(R"({"messages":[{"text":["a","b"]}],"n":null})"));
 }
 
+TEST_CASE("request: how many sequences of each prompt") {
+    CHECK(facts_of(R"({"prompt":["a","b"]})").of_each_prompt == 1);
+    CHECK(facts_of(R"({"prompt":["a","b"],"n":3})").of_each_prompt == 3);
+    CHECK(facts_of(R"({"text":["a","b"],"sampling_params":[{"n":2},{"n":2}]})").of_each_prompt == 2);
+    CHECK(facts_of(R"({"inputs":"a","parameters":{"best_of":3}})").of_each_prompt == 3);
+    CHECK(facts_of("{}").of_each_prompt == 1);
+}
+
 TEST_CASE("request: of a list of prompts only its length is kept") {
     std::string body = R"({"prompt":[[0)";
     for (int i = 0; i < 200'000; ++i)

@@ -81,6 +81,59 @@ TEST_CASE("answer: of a list of embeddings or scores nothing is kept, and nothin
     CHECK(scores.unparsed_events == 0);
 }
 
+namespace {
+
+/// SGLang's account of one sequence.
+std::string sequence(int index, int input, int output, int cached) {
+    return R"({"text":"x","index":)" + std::to_string(index) + R"(,"meta_info":{"prompt_tokens":)" +
+           std::to_string(input) + R"(,"completion_tokens":)" + std::to_string(output) +
+           R"(,"cached_tokens":)" + std::to_string(cached) + R"(,"reasoning_tokens":1}})";
+}
+
+Observation of_each(std::string_view body, std::string_view content_type, std::int64_t of_each_prompt) {
+    ResponseObserver observer(200, content_type, "");
+    observer.feed(body);
+    observer.finish();
+    return observer.observation(of_each_prompt);
+}
+
+}  // namespace
+
+TEST_CASE("answer: of several prompts each counts, of several sequences of one prompt it counts once") {
+    const std::vector<std::string> two_prompts = {sequence(0, 7, 2, 4), sequence(1, 5, 3, 2)};
+    const std::vector<std::string> two_of_each = {sequence(0, 7, 2, 4), sequence(1, 7, 3, 4),
+                                                  sequence(2, 5, 4, 2), sequence(3, 5, 5, 2)};
+    const bool as_stream = GENERATE(true, false);
+    INFO(as_stream);
+    const auto body_of = [&](const std::vector<std::string>& sequences) {
+        std::string body = as_stream ? "data: " + sequence(0, 7, 1, 4) + "\n\n" : "[";
+        for (std::size_t i = 0; i < sequences.size(); ++i)
+            body += as_stream ? "data: " + sequences[i] + "\n\n" : (i == 0 ? "" : ",") + sequences[i];
+        return body + (as_stream ? "data: [DONE]\n\n" : "]");
+    };
+    const std::string_view type = as_stream ? k_sse : k_json;
+    const Observation prompts = observed(body_of(two_prompts), type);
+    CHECK(prompts.input_tokens == 12);
+    CHECK(prompts.cached_tokens == 6);
+    CHECK(prompts.output_tokens == 5);
+    CHECK(prompts.reasoning_tokens == 2);
+    const Observation each_twice = of_each(body_of(two_of_each), type, 2);
+    CHECK(each_twice.input_tokens == 12);
+    CHECK(each_twice.cached_tokens == 6);
+    CHECK(each_twice.output_tokens == 14);
+    CHECK(each_twice.reasoning_tokens == 4);
+    // Fewer came than were asked for; and one that is alone in its answer stands for all.
+    CHECK(of_each(body_of({two_of_each[0], two_of_each[1]}), type, 4).input_tokens == 7);
+    CHECK(of_each(body_of({two_of_each[0]}), type, 4).input_tokens == 7);
+}
+
+TEST_CASE("answer: one account for all sequences is taken as it is") {
+    const std::string usage = R"({"choices":[{"index":0,"text":"x"},{"index":1,"text":"y"}],)"
+                              R"("usage":{"prompt_tokens":7,"completion_tokens":5}})";
+    CHECK(of_each(usage, k_json, 2).input_tokens == 7);
+    CHECK(of_each("data: " + usage + "\n\n", k_sse, 2).input_tokens == 7);
+}
+
 TEST_CASE("answer: what is [DONE], and what only looks like it") {
     for (const std::string_view done :
          {"data: [DONE]\n\n", "data:[DONE]\n\n", "data:  [DONE] \n\n", "data: [DONE]\r\n\r\n", "data: [DONE]",
