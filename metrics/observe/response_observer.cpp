@@ -14,9 +14,7 @@
 #include "metrics/observe/token_rules.hpp"
 
 namespace noren::metrics {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 struct ResponseObserver::State final : EventSink {
     State(int status, std::string_view content_type, std::string_view content_encoding);
@@ -109,6 +107,7 @@ void ResponseObserver::State::read_list(const JsonValue& list) {
         const UsageReport report = usage_of(other);
         if (report == UsageReport{}) continue;
         usage.add(report);
+        memory.last = report;
         ++listed;
     }
 }
@@ -116,8 +115,13 @@ void ResponseObserver::State::read_list(const JsonValue& list) {
 /// Each report that was added up has its prompt in it, which several sequences may share.
 void ResponseObserver::State::count_prompts_once(Observation& of, std::int64_t of_each_prompt) const {
     const auto reports = std::max(listed, static_cast<std::int64_t>(memory.reported.size()));
+    if (reports <= 1) return;
+    if (of_each_prompt == 0) {
+        of.input_tokens = memory.last.input;
+        of.cached_tokens = memory.last.cached;
+        return;
+    }
     const std::int64_t shared = std::min(of_each_prompt, reports);
-    if (shared <= 1) return;
     if (of.input_tokens) *of.input_tokens /= shared;
     if (of.cached_tokens) *of.cached_tokens /= shared;
 }

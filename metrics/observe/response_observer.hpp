@@ -50,7 +50,7 @@ class ResponseObserver {
 
     /// Running totals so far; output_tokens and friends are settled by finish(). of_each_prompt: how many
     /// sequences the request asked for of each (n). Where they report their prompt one by one, it counts
-    /// once.
+    /// once; with 0, nobody knows, and the last report's prompt is told.
     Observation observation(std::int64_t of_each_prompt = 1) const;
 
     /// Token events so far.

@@ -240,6 +240,7 @@ UsageReport usage_so_far(const JsonValue& event, StreamMemory& memory) {
     const std::int64_t choice = choice_index(event);
     if (memory.reported.size() < StreamMemory::k_max_choices || memory.reported.contains(choice))
         memory.reported[choice].keep_last(usage);
+    memory.last.keep_last(usage);
     auto each = memory.reported.begin();
     UsageReport all = each->second;
     while (++each != memory.reported.end())

@@ -31,6 +31,7 @@ struct StreamMemory {
     std::map<std::int64_t, std::int64_t>
         completion_tokens;                         ///< the highest by choice, of events with a token
     std::map<std::int64_t, UsageReport> reported;  ///< the last by choice
+    UsageReport last;                              ///< the last of those
 };
 
 /// The event carries at least one generated token.

@@ -14,7 +14,7 @@ struct ObserveOptions {
     int status = 200;
     std::string content_type;  ///< empty: told from the body's first bytes
     std::string content_encoding;
-    std::int64_t sequences = 1;  ///< of each prompt, as the request asked for (n)
+    std::int64_t sequences = 0;  ///< of each prompt, as the request asked for (n); 0: not known
     std::string split;  ///< empty: in one piece; a number: in pieces of so many bytes; "all": every way
 };
 

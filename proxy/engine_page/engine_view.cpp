@@ -34,7 +34,8 @@ std::function<bool()> EngineView::look(const config::EngineMetrics& wanted,
     wanted_ = wanted;
     if (wanted_.figures == "off" && wanted_.merge == "off") return {};
     const auto share = board_.ask(own_request(engine_, wanted_.path), terms_of(wanted_, tls), now);
-    update(now);  // after asking: a look that another one takes the place of has ended by now, if it ever does
+    update(
+        now);  // after asking: a look that another one takes the place of has ended by now, if it ever does
     if (!share.fetch) return {};
     running_ = share.fetch;
     return [fetch = share.fetch] { return fetch->outcome().has_value(); };

@@ -11,6 +11,7 @@ int main() {
     std::ios::sync_with_stdio(false);
     for (std::string line; std::getline(std::cin, line);) {
         noren::proxy::ObserveOptions options;
+        options.sequences = 1;
         std::size_t piece = 0, size = 0;
         std::istringstream head(line);
         head >> options.status >> piece >> size >> std::ws;

@@ -122,6 +122,10 @@ TEST_CASE("answer: of several prompts each counts, of several sequences of one p
     CHECK(each_twice.cached_tokens == 6);
     CHECK(each_twice.output_tokens == 14);
     CHECK(each_twice.reasoning_tokens == 4);
+    const Observation who_knows = of_each(body_of(two_of_each), type, 0);
+    CHECK(who_knows.input_tokens == 5);
+    CHECK(who_knows.cached_tokens == 2);
+    CHECK(who_knows.output_tokens == 14);
     // Fewer came than were asked for; and one that is alone in its answer stands for all.
     CHECK(of_each(body_of({two_of_each[0], two_of_each[1]}), type, 4).input_tokens == 7);
     CHECK(of_each(body_of({two_of_each[0]}), type, 4).input_tokens == 7);
