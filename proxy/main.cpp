@@ -1,5 +1,5 @@
-// noren: command line to action. Exit status: 0 done, 1 failed, 2 wrong usage, 3 no noren to ask (ctl),
-// 78 (EX_CONFIG) a config with mistakes.
+// noren: command line to action. Exit status: 0 done, 1 failed (also: this machine lacks what the config asks
+// for), 2 wrong usage, 3 no noren to ask (ctl), 78 (EX_CONFIG) a config with mistakes.
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -27,6 +27,7 @@ namespace {
 
 using namespace noren;
 
+constexpr int k_failed = 1;
 constexpr int k_wrong_usage = 2;
 constexpr int k_config_error = 78;
 
@@ -40,13 +41,21 @@ void add_override_flags(CLI::App& cli, config::Overrides& flags) {
     }
 }
 
-/// Every mistake goes to stderr. here: what this machine lacks is one.
-config::Resolved load_and_tell(const config::Sources& sources, bool here) {
-    config::Resolved resolved = config::load(sources);
-    if (here) proxy::check_host(resolved);
-    for (const config::Mistake& mistake : resolved.mistakes)
+struct Loaded {
+    config::Resolved config;
+    int status = 0;  ///< what to exit with
+};
+
+/// Every mistake goes to stderr. here: what this machine lacks is one, but another start may find it there
+/// (an address that comes up late), where a mistake in the file stays one.
+Loaded load_and_tell(const config::Sources& sources, bool here) {
+    Loaded loaded{config::load(sources)};
+    const bool good = loaded.config.ok();
+    if (here) proxy::check_host(loaded.config);
+    for (const config::Mistake& mistake : loaded.config.mistakes)
         std::cerr << mistake.to_string() << "\n";
-    return resolved;
+    if (!loaded.config.ok()) loaded.status = good ? k_failed : k_config_error;
+    return loaded;
 }
 
 /// A descriptor that was closed at the start (`noren >&-`) would be given to the first socket, and the log
@@ -66,18 +75,18 @@ void keep_freed_memory() {
 int serve(const config::Sources& sources, const std::vector<std::string>& warnings) {
     keep_freed_memory();
     std::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go; that must not end the process
-    const config::Resolved loaded = load_and_tell(sources, true);
-    if (!loaded.ok()) return k_config_error;
+    const Loaded loaded = load_and_tell(sources, true);
+    if (loaded.status != 0) return loaded.status;
     proxy::raise_descriptor_limit();
     try {
-        proxy::App app(loaded, sources);
+        proxy::App app(loaded.config, sources);
         for (const std::string& warning : warnings)
             app.warn(warning);
         app.run(true);
         return 0;
     } catch (const std::exception& problem) {
         std::cerr << "noren: " << proxy::sentence_of(problem) << "\n";
-        return 1;
+        return k_failed;
     }
 }
 
@@ -85,11 +94,12 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
 int check(const std::string& file, bool here) {
     config::Sources sources;
     sources.flags.config = file;
-    const config::Resolved resolved = load_and_tell(sources, here);
-    if (!resolved.ok()) return k_config_error;
-    for (const config::Mistake& missing : proxy::missing_here(resolved))
+    const Loaded loaded = load_and_tell(sources, here);
+    if (loaded.status != 0) return loaded.status;
+    for (const config::Mistake& missing : proxy::missing_here(loaded.config))
         std::cerr << "not on this machine: " << missing.to_string() << "\n";
-    if (!resolved.limit_file.warning.empty()) std::cerr << resolved.limit_file.warning << "\n";
+    const std::string& warning = loaded.config.limit_file.warning;
+    if (!warning.empty()) std::cerr << warning << "\n";
     std::cout << file << ": good\n";
     return 0;
 }
