@@ -38,6 +38,15 @@ bool is_the_engines(Reason reason) {
 
 }  // namespace
 
+Exchange::Upload::Upload(const http::RequestHead& head, const http::Framing& framing,
+                         const config::Downstream& limits, TimePoint at)
+    : observer(std::in_place, head.fields.value("content-type")),
+      body(framing, limits.max_body),
+      expects_continue(head.minor >= 1 && !body.done() && head.fields.lists("expect", "100-continue")),
+      upgrade_offer(http::upgrade_offer(head, framing)),
+      client_heard(at),
+      pace(limits.min_upload_rate, limits.min_upload_window) {}
+
 Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& head,
                    const http::Framing& framing, TimePoint at)
     : worker_(worker),
@@ -50,13 +59,7 @@ Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& he
       began_(at),
       meter_(worker.services().telemetry, route_.endpoint, route_.gated, request_id_, head.method,
              path_of(head.target), at),
-      asked_(std::in_place, head.fields.value("content-type")),
-      body_(framing, settings_->config.downstream.max_body),
-      client_heard_(at),
-      pace_(settings_->config.downstream.min_upload_rate, settings_->config.downstream.min_upload_window) {
-    upgrade_offer_ = http::upgrade_offer(head, framing);
-    expects_continue_ = head.minor >= 1 && !body_.done() && head.fields.lists("expect", "100-continue");
-}
+      upload_(head, framing, settings_->config.downstream, at) {}
 
 net::Task<bool> Exchange::run() {
     if (head_.max_forwards == 0) co_return answer_options();
@@ -68,7 +71,7 @@ net::Task<bool> Exchange::run() {
     if (!failure) failure = co_await admit();
     if (!failure) failure = co_await connect();
     if (!failure) failure = co_await relay();
-    if (failure && is_the_engines(failure->reason) && !tunnelling_) co_await deliver_rest();
+    if (failure && is_the_engines(failure->reason) && !answer_.tunnelling) co_await deliver_rest();
     co_return finish(failure);
 }
 
@@ -78,7 +81,7 @@ net::Task<Verdict> Exchange::admit() {
     if (!route_.gated) co_return std::nullopt;
     admission::Gate& gate = worker_.services().gate;
     const TimePoint ready = Clock::now();
-    meter_.queued(ready, body_.done());
+    meter_.queued(ready, upload_.body.done());
     tell_what_is_asked();
     admission::Ticket ticket(gate, down_.wakeup.waker().notifiable());
     switch (gate.enter(ticket)) {
@@ -103,8 +106,8 @@ net::Task<Verdict> Exchange::admit() {
     }
     if (ticket.state() == admission::Ticket::State::refused)
         co_return refused(Reason::draining, "this server is shutting down");
-    permit_ = ticket.take();
-    admitted_at_ = Clock::now();
+    engine_.permit = ticket.take();
+    engine_.admitted_at = Clock::now();
     co_return std::nullopt;
 }
 
@@ -126,11 +129,11 @@ std::uint32_t Exchange::retry_after(std::chrono::duration<double> not_before) co
 
 net::Task<Verdict> Exchange::connect() {
     const TimePoint start = Clock::now();
-    if (!retried_) meter_.admitted(start);
+    if (!engine_.retried) meter_.admitted(start);
     if (std::optional<upstream::Lease> idle =
-            retried_ ? std::nullopt : worker_.pool().take(replayable_ && body_.done()))
-        lease_.emplace(std::move(*idle));
-    if (!lease_) {
+            engine_.retried ? std::nullopt : worker_.pool().take(upload_.replayable && upload_.body.done()))
+        engine_.lease.emplace(std::move(*idle));
+    if (!engine_.lease) {
         upstream::Dial dial(worker_.loop(), worker_.services().resolver, worker_.services().engine,
                             settings_->tls.upstream, down_.wakeup.waker());
         const Due deadline{deadline_after(start, settings_->config.timeouts.connect),
@@ -151,13 +154,13 @@ net::Task<Verdict> Exchange::connect() {
             co_return make_failure(Reason::upstream_tls, tls.text);
         if (upstream::is_refusal(*outcome)) worker_.services().engine_health.doubt();
         if (*outcome != 0) co_return unreachable();
-        lease_.emplace(worker_.pool(), dial.take(), false);
+        engine_.lease.emplace(worker_.pool(), dial.take(), false);
     }
-    lease_->socket().wake(down_.wakeup.waker());
-    up_.emplace(lease_->socket());
+    engine_.lease->socket().wake(down_.wakeup.waker());
+    engine_.out.emplace(engine_.lease->socket());
     const TimePoint now = Clock::now();
-    engine_heard_ = now;
-    meter_.connected(now, lease_->reused());
+    engine_.heard = now;
+    meter_.connected(now, engine_.lease->reused());
     send_head();
     co_return std::nullopt;
 }
@@ -174,8 +177,9 @@ Failure Exchange::unreachable() const {
 
 /// The head and what is held of the body leave in one write.
 void Exchange::send_head() {
-    scanner_ = http::HeadScanner(k_answer_head);
-    up_->lend(http::upstream_head(head_, framing_, request_id_, upgrade_offer_), held_.bytes());
+    answer_.scanner = http::HeadScanner(k_answer_head);
+    engine_.out->lend(http::upstream_head(head_, framing_, request_id_, upload_.upgrade_offer),
+                      upload_.held.bytes());
     bytes_.to_upstream = bytes_.from_client;
     tell_what_is_asked();
 }
@@ -184,13 +188,14 @@ void Exchange::send_head() {
 
 /// Reads what the client sends meanwhile, which is also how its leaving shows.
 Verdict Exchange::watch_client() {
-    const bool upload_reads = up_ && up_->empty() && !sent_ && !upload_stopped_ && !answer_whole_;
+    const bool upload_reads =
+        engine_.out && engine_.out->empty() && !upload_.sent && !upload_.stopped && !answer_.whole;
     while (!upload_reads && down_.in.size() < k_read_ahead) {
         const net::IoResult read = down_.socket.read(worker_.scratch());
         if (read.status == IoStatus::would_block) return std::nullopt;
         if (read.status != IoStatus::ok)
             return make_failure(Reason::client_closed, "the client closed the connection");
-        client_heard_ = Clock::now();
+        upload_.client_heard = Clock::now();
         down_.in.append(worker_.scratch().data(), read.bytes);
     }
     if (down_.socket.peer_closed())
@@ -200,8 +205,9 @@ Verdict Exchange::watch_client() {
 
 /// The engine is connected and would take more of the request's body.
 bool Exchange::client_owes_body() const {
-    const bool continue_awaited = expects_continue_ && bytes_.from_client == 0 && !continue_sent_;
-    return !sent_ && !upload_stopped_ && up_->empty() && !continue_awaited;
+    const bool continue_awaited =
+        upload_.expects_continue && bytes_.from_client == 0 && !upload_.continue_sent;
+    return !upload_.sent && !upload_.stopped && engine_.out->empty() && !continue_awaited;
 }
 
 /// The one place that says which limit runs in which situation.
@@ -213,20 +219,20 @@ Exchange::Due Exchange::next_due() const {
     };
     consider(deadline_after(began_, timeouts.total), Reason::total_timeout, "timeouts.total is over");
     if (!down_.out.empty())
-        consider(deadline_after(client_took_, settings_->config.downstream.stall_timeout),
+        consider(deadline_after(answer_.client_took, settings_->config.downstream.stall_timeout),
                  Reason::stall_timeout, "the client stopped reading");
     // Not connected yet: the phases add limits of their own. Held up by the client: the engine's silence is
     // our doing.
-    if (!up_ || stalled_) return next;
-    if (answer_) {
-        consider(deadline_after(engine_heard_, timeouts.upstream_idle), Reason::upstream_timeout,
+    if (!engine_.out || answer_.stalled) return next;
+    if (answer_.body) {
+        consider(deadline_after(engine_.heard, timeouts.upstream_idle), Reason::upstream_timeout,
                  "the engine fell silent in its answer");
     } else if (client_owes_body()) {
-        consider(deadline_after(client_heard_, timeouts.body_idle), Reason::body_timeout,
+        consider(deadline_after(upload_.client_heard, timeouts.body_idle), Reason::body_timeout,
                  "the request body stopped coming");
-        consider(pace_.due(), Reason::body_timeout, k_too_slow);
+        consider(upload_.pace.due(), Reason::body_timeout, k_too_slow);
     } else {
-        consider(deadline_after(engine_heard_, timeouts.first_byte), Reason::upstream_timeout,
+        consider(deadline_after(engine_.heard, timeouts.first_byte), Reason::upstream_timeout,
                  "the engine did not answer in time");
     }
     return next;
@@ -240,7 +246,7 @@ Verdict Exchange::expired(const Due& due) {
     if (left == net::Patience::Left::none) return make_failure(due.reason, due.detail);
     if (left == net::Patience::Left::look) {
         down_.socket.try_anyway();
-        if (lease_) lease_->socket().try_anyway();
+        if (engine_.lease) engine_.lease->socket().try_anyway();
     }
     return std::nullopt;
 }
@@ -249,16 +255,17 @@ Verdict Exchange::expired(const Due& due) {
 
 /// The connection first, the permit behind it.
 void Exchange::leave_engine() {
-    if (up_) bytes_.to_upstream -= std::min<std::uint64_t>(bytes_.to_upstream, up_->waiting());
-    up_.reset();
-    lease_.reset();
-    permit_.release();
+    if (engine_.out)
+        bytes_.to_upstream -= std::min<std::uint64_t>(bytes_.to_upstream, engine_.out->waiting());
+    engine_.out.reset();
+    engine_.lease.reset();
+    engine_.permit.release();
 }
 
 /// RFC 9110 7.6.2: an OPTIONS that goes no further is ours to answer. A body with it is not read.
 bool Exchange::answer_options() {
     const bool reusable =
-        body_.done() && http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
+        upload_.body.done() && http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
     down_.out.send(options_response({worker_.date(), request_id_, reusable, head_.minor}));
     meter_.finish({metrics::Outcome::ok, 200, {}}, bytes_, Clock::now());
     return reusable;
@@ -270,8 +277,8 @@ net::Task<> Exchange::deliver_rest() {
     patience_.renew();
     while (!down_.out.empty()) {
         if (!down_.out.flush() || watch_client()) co_return;
-        if (down_.out.written() != std::exchange(written_seen_, down_.out.written())) {
-            client_took_ = Clock::now();
+        if (down_.out.written() != std::exchange(answer_.written_seen, down_.out.written())) {
+            answer_.client_took = Clock::now();
             patience_.renew();
         }
         if (down_.out.empty()) co_return;
@@ -283,23 +290,24 @@ net::Task<> Exchange::deliver_rest() {
 
 /// A client that waits for the close to know that its answer is whole must see that this one is no clean end.
 void Exchange::break_off() {
-    close_ends_body_ ? down_.socket.reset() : down_.socket.close();
+    answer_.close_ends_body ? down_.socket.reset() : down_.socket.close();
 }
 
 bool Exchange::finish(const Verdict& failure) {
     const TimePoint now = Clock::now();
-    const bool head_sent = status_ != 0;
-    bool reusable = keep_alive_;
+    const bool head_sent = answer_.status != 0;
+    bool reusable = answer_.keep_alive;
     const bool caught_up = head_sent && down_.out.empty();
-    metrics::Ending ending{metrics::Outcome::ok, status_, {}, {}, caught_up};
+    metrics::Ending ending{metrics::Outcome::ok, answer_.status, {}, {}, caught_up};
     if (failure) {
-        ending = {outcome_of(failure->reason), status_, word_of(failure->reason), failure->detail, caught_up};
+        ending = {outcome_of(failure->reason), answer_.status, word_of(failure->reason), failure->detail,
+                  caught_up};
         reusable = false;
         // What nobody has taken was not sent.
         bytes_.to_client -= std::min<std::uint64_t>(bytes_.to_client, down_.out.waiting());
         // From here on the engine works for nobody, and closing tells it so. Before the permit goes back: the
         // next in line may be on another worker, and must not reach the engine ahead of the close.
-        if (tunnelling_ && lease_) lease_->socket().reset();
+        if (answer_.tunnelling && engine_.lease) engine_.lease->socket().reset();
         leave_engine();
         if (head_sent) {
             break_off();
@@ -307,7 +315,7 @@ bool Exchange::finish(const Verdict& failure) {
             down_.socket.close();
         } else {
             ending.status = failure->status;
-            reusable = body_.done() && failure->status != 400 && failure->reason != Reason::draining &&
+            reusable = upload_.body.done() && failure->status != 400 && failure->reason != Reason::draining &&
                        http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
             down_.out.send(
                 to_response(*failure, route_.dialect,
@@ -323,8 +331,8 @@ Exchange::~Exchange() {
     break_off();
     leave_engine();
     try {
-        meter_.finish({metrics::Outcome::internal_error, status_, word_of(Reason::internal_error)}, bytes_,
-                      Clock::now());
+        meter_.finish({metrics::Outcome::internal_error, answer_.status, word_of(Reason::internal_error)},
+                      bytes_, Clock::now());
     } catch (const std::bad_alloc&) {
         // Most likely why it was not finished in the first place. What it holds goes back all the same.
     }

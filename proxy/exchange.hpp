@@ -52,6 +52,54 @@ class Exchange final : private relay::PayloadSink {
     /// Then it is the turn of the worker's other connections, however much more there is to read.
     static constexpr int k_reads_per_turn = 4;
 
+    /// The request's body, from the client to the engine.
+    struct Upload {
+        Upload(const http::RequestHead& head, const http::Framing& framing, const config::Downstream& limits,
+               metrics::TimePoint at);
+
+        std::optional<metrics::RequestObserver> observer;  ///< until the whole body has been seen
+        relay::RequestBody body;
+        relay::HeldBody held;    ///< as it goes to the engine, from the first byte on
+        bool replayable = true;  ///< held is all that was taken of the body so far
+        bool expects_continue;
+        bool continue_sent = false;
+        std::string upgrade_offer;
+        metrics::TimePoint client_heard;  ///< it last sent a byte
+        UploadPace pace;
+        bool sent = false;     ///< the whole request is with the kernel
+        bool stopped = false;  ///< the engine wants no more of it
+    };
+
+    /// The place in the engine, and the connection to it.
+    struct EngineSide {
+        admission::Permit permit;
+        metrics::TimePoint admitted_at{};
+        std::optional<upstream::Lease> lease;
+        std::optional<net::Outbox> out;
+        bool retried = false;
+        std::uint64_t taken_seen = 0;  ///< of out->written(), when last looked at
+        metrics::TimePoint heard{};    ///< it last sent, or took, a byte
+        bool spoke = false;            ///< any byte of an answer
+        bool keeps_alive = false;
+        bool surplus = false;  ///< it sent more than one answer
+    };
+
+    /// From the engine to the client.
+    struct Answer {
+        std::string head;  ///< received, not yet whole
+        http::HeadScanner scanner{k_answer_head};
+        int interims = 0;
+        int status = 0;  ///< of the final answer's head, once sent to the client
+        std::optional<relay::AnswerBody> body;
+        bool keep_alive = false;       ///< what the client was told
+        bool close_ends_body = false;  ///< the client can tell the end of the answer by the close only
+        bool whole = false;
+        bool tunnelling = false;  ///< the engine has switched protocols
+        bool stalled = false;
+        std::uint64_t written_seen = 0;  ///< of the client's outbox, when last looked at
+        metrics::TimePoint client_took{};
+    };
+
     static constexpr std::string_view k_too_slow =
         "the request body comes more slowly than downstream.min_upload_rate";
 
@@ -124,46 +172,10 @@ class Exchange final : private relay::PayloadSink {
     const metrics::TimePoint began_;
     metrics::ExchangeMeter meter_;
     metrics::ByteCounts bytes_;
-
-    // The request.
-    std::optional<metrics::RequestObserver> asked_;  ///< until the whole body has been seen
-    relay::RequestBody body_;
-    relay::HeldBody held_;    ///< body bytes as they go to the engine, from the first on
-    bool replayable_ = true;  ///< held_ is all that was taken of the body so far
-    bool expects_continue_ = false;
-    std::string upgrade_offer_;
-    metrics::TimePoint client_heard_;
-    bool continue_sent_ = false;
+    Upload upload_;
+    EngineSide engine_;
+    Answer answer_;
     net::Patience patience_;
-    UploadPace pace_;
-
-    // The engine's side.
-    admission::Permit permit_;
-    metrics::TimePoint admitted_at_{};
-    std::optional<upstream::Lease> lease_;
-    std::optional<net::Outbox> up_;
-    bool retried_ = false;
-    bool sent_ = false;                  ///< the whole request is with the kernel
-    bool upload_stopped_ = false;        ///< the engine wants no more of it
-    std::uint64_t taken_seen_ = 0;       ///< of up_->written(), when last looked at
-    metrics::TimePoint engine_heard_{};  ///< it last sent, or took, a byte
-
-    // The answer.
-    std::string answer_head_;  ///< received, not yet whole
-    http::HeadScanner scanner_{k_answer_head};
-    bool engine_spoke_ = false;  ///< any byte of an answer
-    int interims_ = 0;
-    int status_ = 0;  ///< of the final answer's head, once sent to the client
-    std::optional<relay::AnswerBody> answer_;
-    bool engine_keeps_alive_ = false;
-    bool keep_alive_ = false;       ///< what the client was told
-    bool close_ends_body_ = false;  ///< the client can tell the end of the answer by the close only
-    bool answer_whole_ = false;
-    bool tunnelling_ = false;  ///< the engine has switched protocols
-    bool surplus_ = false;     ///< the engine sent more than one answer
-    bool stalled_ = false;
-    std::uint64_t written_seen_ = 0;
-    metrics::TimePoint client_took_{};
 };
 
 }  // namespace noren::proxy

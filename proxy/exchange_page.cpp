@@ -46,7 +46,7 @@ Reason reason_of(Ending ending) {
 bool Exchange::wants_shared_page() const {
     const config::EngineMetrics& page = settings_->config.engine_metrics;
     return page.window.count() > 0 && head_.method == "GET" && path_of(head_.target) == page.path &&
-           body_.done() && upgrade_offer_.empty();
+           upload_.body.done() && upload_.upgrade_offer.empty();
 }
 
 net::Task<std::optional<bool>> Exchange::share_page() {
@@ -86,10 +86,10 @@ Verdict Exchange::failure_of(const Outcome& outcome) const {
 
 /// The body from where it lies, a buffer's worth at a time. kept_since: it was there before it was asked for.
 net::Task<Verdict> Exchange::send_page(const engine_page::Page& page, TimePoint kept_since) {
-    keep_alive_ = http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
-    status_ = page.head.status;
-    client_took_ = Clock::now();
-    meter_.shared_answer(status_, client_took_);
+    answer_.keep_alive = http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
+    answer_.status = page.head.status;
+    answer_.client_took = Clock::now();
+    meter_.shared_answer(answer_.status, answer_.client_took);
     std::string_view rest = page.body;
     const auto take = [this, &rest] {
         const std::string_view piece = rest.substr(0, k_piece);
@@ -106,8 +106,8 @@ net::Task<Verdict> Exchange::send_page(const engine_page::Page& page, TimePoint 
         if (down_.out.broken())
             co_return make_failure(Reason::client_closed, "the client closed the connection");
         if (rest.empty() && down_.out.empty()) co_return std::nullopt;
-        if (down_.out.written() != std::exchange(written_seen_, down_.out.written()))
-            client_took_ = Clock::now();
+        if (down_.out.written() != std::exchange(answer_.written_seen, down_.out.written()))
+            answer_.client_took = Clock::now();
         if (Verdict failure = watch_client()) co_return failure;
         const Due due = next_due();
         if (Verdict failure = expired(due)) co_return failure;
@@ -117,7 +117,7 @@ net::Task<Verdict> Exchange::send_page(const engine_page::Page& page, TimePoint 
 
 /// RFC 9111 5.1: an answer that was kept tells its age.
 std::string Exchange::page_head(const engine_page::Page& page, TimePoint kept_since) {
-    const http::Delivery delivery{page.framing, keep_alive_, head_.minor, worker_.date()};
+    const http::Delivery delivery{page.framing, answer_.keep_alive, head_.minor, worker_.date()};
     if (kept_since == net::k_never || page.head.fields.has("age"))
         return http::downstream_head(page.head, delivery, request_id_);
     const auto age = std::chrono::floor<std::chrono::seconds>(Clock::now() - kept_since).count();

@@ -34,15 +34,16 @@ net::Task<Verdict> Exchange::relay() {
     for (;;) {
         if (Verdict failure = pump_upload()) co_return failure;
         if (Verdict failure = pump_answer()) co_return failure;
-        if (tunnelling_) {
+        if (answer_.tunnelling) {
             Verdict end = co_await tunnel();
             co_return end;
         }
-        if (lease_ == std::nullopt && !answer_whole_) {  // a dead reused connection: once more on a new one
+        if (engine_.lease == std::nullopt &&
+            !answer_.whole) {  // a dead reused connection: once more on a new one
             if (Verdict failure = co_await connect()) co_return failure;
             continue;
         }
-        if (answer_whole_ && down_.out.empty()) co_return std::nullopt;
+        if (answer_.whole && down_.out.empty()) co_return std::nullopt;
         if (Verdict failure = watch_client()) co_return failure;
         const Due due = next_due();
         if (Verdict failure = expired(due)) co_return failure;
@@ -56,7 +57,7 @@ Verdict Exchange::pump_answer() {
     for (int reads = 0;;) {
         if (down_.out.broken())
             return make_failure(Reason::client_closed, "the client closed the connection");
-        if (answer_whole_ || tunnelling_ || !lease_) break;
+        if (answer_.whole || answer_.tunnelling || !engine_.lease) break;
         const bool full = down_.out.waiting() >= settings_->config.downstream.buffer;
         if (full) break;
         if (++reads > k_reads_per_turn) {
@@ -68,17 +69,18 @@ Verdict Exchange::pump_answer() {
         if (!moved) break;
     }
     const TimePoint now = Clock::now();
-    if (down_.out.written() != std::exchange(written_seen_, down_.out.written()) || down_.out.empty())
-        client_took_ = now;
+    if (down_.out.written() != std::exchange(answer_.written_seen, down_.out.written()) || down_.out.empty())
+        answer_.client_took = now;
     const bool stalled =
-        !down_.out.empty() && (answer_whole_ || down_.out.waiting() >= settings_->config.downstream.buffer);
-    if (stalled != std::exchange(stalled_, stalled)) stalled ? meter_.stalled(now) : meter_.resumed(now);
+        !down_.out.empty() && (answer_.whole || down_.out.waiting() >= settings_->config.downstream.buffer);
+    if (stalled != std::exchange(answer_.stalled, stalled))
+        stalled ? meter_.stalled(now) : meter_.resumed(now);
     return std::nullopt;
 }
 
 /// One read from the engine and what follows from it.
 Verdict Exchange::read_answer(bool& moved) {
-    const net::IoResult read = lease_->socket().read(worker_.scratch());
+    const net::IoResult read = engine_.lease->socket().read(worker_.scratch());
     switch (read.status) {
         case IoStatus::would_block:
             return std::nullopt;
@@ -92,22 +94,22 @@ Verdict Exchange::read_answer(bool& moved) {
     const TimePoint at = Clock::now();
     moved = true;
     // Byte by byte a head could take for ever.
-    if (answer_ || !std::exchange(engine_spoke_, true)) engine_heard_ = at;
+    if (answer_.body || !std::exchange(engine_.spoke, true)) engine_.heard = at;
     const std::string_view bytes(worker_.scratch().data(), read.bytes);
-    return answer_ ? take_body_bytes({}, bytes, at) : take_head_bytes(bytes, at);
+    return answer_.body ? take_body_bytes({}, bytes, at) : take_head_bytes(bytes, at);
 }
 
 Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
-    answer_head_.append(bytes);
-    while (!answer_ && !tunnelling_) {
-        const auto found = scanner_.scan(answer_head_);
+    answer_.head.append(bytes);
+    while (!answer_.body && !answer_.tunnelling) {
+        const auto found = answer_.scanner.scan(answer_.head);
         if (std::holds_alternative<std::monostate>(found)) return std::nullopt;
         if (std::holds_alternative<http::HeadError>(found))
             return make_failure(Reason::upstream_protocol, "the engine's answer is not valid HTTP");
         const std::size_t size = std::get<std::size_t>(found);
-        const std::string text = answer_head_.substr(0, size);
-        answer_head_.erase(0, size);
-        scanner_ = http::HeadScanner(k_answer_head);
+        const std::string text = answer_.head.substr(0, size);
+        answer_.head.erase(0, size);
+        answer_.scanner = http::HeadScanner(k_answer_head);
         const auto parsed = http::parse_response_head(text);
         const auto* head = std::get_if<http::ResponseHead>(&parsed);
         if (!head) return make_failure(Reason::upstream_protocol, std::get<http::HeadError>(parsed).detail);
@@ -116,7 +118,7 @@ Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
             if (Verdict failure = take_interim(*head)) return failure;
             continue;
         }
-        const std::string rest = std::exchange(answer_head_, {});
+        const std::string rest = std::exchange(answer_.head, {});
         return begin_answer(*head, rest, at);
     }
     return std::nullopt;
@@ -125,29 +127,29 @@ Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
 /// RFC 9110 15.2: any number of 1xx may come before the answer, none of them to an HTTP/1.0 client. A 100
 /// goes to those who asked.
 Verdict Exchange::take_interim(const http::ResponseHead& head) {
-    if (++interims_ > k_max_interims)
+    if (++answer_.interims > k_max_interims)
         return make_failure(Reason::upstream_protocol, "the engine sent too many 1xx");
-    engine_heard_ = Clock::now();
-    const bool wanted = head_.minor >= 1 && (head.status != 100 || expects_continue_);
+    engine_.heard = Clock::now();
+    const bool wanted = head_.minor >= 1 && (head.status != 100 || upload_.expects_continue);
     if (wanted) down_.out.send(http::interim_head(head));
     if (wanted && head.status == 100) {  // now it is the client's turn
-        continue_sent_ = true;
-        client_heard_ = engine_heard_;
+        upload_.continue_sent = true;
+        upload_.client_heard = engine_.heard;
     }
     return std::nullopt;
 }
 
 /// What came behind the 101 is of the new protocol already.
 Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
-    const std::string_view protocol = http::accepted_upgrade(upgrade_offer_, head);
+    const std::string_view protocol = http::accepted_upgrade(upload_.upgrade_offer, head);
     if (protocol.empty())
         return make_failure(Reason::upstream_protocol, "the engine switched protocols unasked");
-    status_ = head.status;
-    tunnelling_ = close_ends_body_ = true;
+    answer_.status = head.status;
+    answer_.tunnelling = answer_.close_ends_body = true;
     meter_.switched(protocol);
-    bytes_.from_upstream += answer_head_.size();
-    bytes_.to_client += answer_head_.size();
-    down_.out.send(http::switching_head(head, protocol, request_id_), std::exchange(answer_head_, {}));
+    bytes_.from_upstream += answer_.head.size();
+    bytes_.to_client += answer_.head.size();
+    down_.out.send(http::switching_head(head, protocol, request_id_), std::exchange(answer_.head, {}));
     return std::nullopt;
 }
 
@@ -166,38 +168,38 @@ Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view 
     const auto framed = http::response_framing(head, head_.method);
     const auto* framing = std::get_if<http::Framing>(&framed);
     if (!framing) return make_failure(Reason::upstream_protocol, std::get<http::HeadError>(framed).detail);
-    engine_keeps_alive_ =
+    engine_.keeps_alive =
         http::keeps_alive(head.fields, head.minor) && framing->kind != http::BodyKind::until_close;
 
     // An error before the whole request is there means the engine wants no more of it (RFC 9112 9.5).
-    if (!sent_ && head.status >= 400) upload_stopped_ = true;
+    if (!upload_.sent && head.status >= 400) upload_.stopped = true;
     const bool dechunk = framing->kind == http::BodyKind::chunked && head_.minor == 0;
     http::Delivery delivery{dechunk ? http::Framing{http::BodyKind::until_close, 0} : *framing, true,
                             head_.minor, worker_.date()};
-    close_ends_body_ = delivery.framing.kind == http::BodyKind::until_close;
-    keep_alive_ = http::keeps_alive(head_.fields, head_.minor) && !close_ends_body_ && body_.done() &&
-                  !upload_stopped_ && worker_.stopping() == Stop::no;
-    delivery.keep_alive = keep_alive_;
+    answer_.close_ends_body = delivery.framing.kind == http::BodyKind::until_close;
+    answer_.keep_alive = http::keeps_alive(head_.fields, head_.minor) && !answer_.close_ends_body &&
+                         upload_.body.done() && !upload_.stopped && worker_.stopping() == Stop::no;
+    delivery.keep_alive = answer_.keep_alive;
     const std::string report = load_report_for(head);
     delivery.load_report = report;
     meter_.answer_head(head.status, head.fields.value("content-type"), head.fields.value("content-encoding"),
                        at);
-    answer_.emplace(*framing, dechunk);
-    engine_heard_ = at;
-    status_ = head.status;
-    if (up_->empty()) held_.clear();  // nothing is sent a second time now
+    answer_.body.emplace(*framing, dechunk);
+    engine_.heard = at;
+    answer_.status = head.status;
+    if (engine_.out->empty()) upload_.held.clear();  // nothing is sent a second time now
     return take_body_bytes(http::downstream_head(head, delivery, request_id_), rest, at);
 }
 
 /// The token path: write what was read, then look at it. head: goes out in front, with the first bytes.
 Verdict Exchange::take_body_bytes(std::string_view head, std::string_view bytes, TimePoint at) {
-    const relay::AnswerBody::Passed passed = answer_->pass(bytes);
+    const relay::AnswerBody::Passed passed = answer_.body->pass(bytes);
     if (!head.empty() || !passed.wire.empty()) {
         head.empty() ? down_.out.send(passed.wire) : down_.out.send(head, passed.wire);
     }
-    answer_->show(bytes, *this);
+    answer_.body->show(bytes, *this);
     meter_.mark(at);
-    surplus_ = passed.consumed < bytes.size();
+    engine_.surplus = passed.consumed < bytes.size();
     if (passed.status == relay::AnswerBody::Status::malformed)
         return make_failure(Reason::upstream_protocol, "the engine's chunks are malformed");
     if (passed.status == relay::AnswerBody::Status::done) answer_over(at);
@@ -212,22 +214,22 @@ void Exchange::payload(std::string_view piece) noexcept {
 
 /// orderly: by FIN, or by a reset that followed one.
 Verdict Exchange::engine_hung_up(bool orderly) {
-    if (answer_ && orderly && answer_->at_close() == relay::AnswerBody::Status::done) {
-        engine_keeps_alive_ = false;
+    if (answer_.body && orderly && answer_.body->at_close() == relay::AnswerBody::Status::done) {
+        engine_.keeps_alive = false;
         answer_over(Clock::now());
         return std::nullopt;
     }
     if (may_retry(orderly)) {
-        retried_ = true;
-        up_.reset();
-        lease_.reset();
-        sent_ = upload_stopped_ = false;
+        engine_.retried = true;
+        engine_.out.reset();
+        engine_.lease.reset();
+        upload_.sent = upload_.stopped = false;
         return std::nullopt;
     }
     // In TLS 1.3 a client certificate is refused only after the handshake (RFC 8446 4.4.2.4).
-    if (const auto tls = lease_->socket().tls_failure(); tls.fault != net::TlsFault::none)
+    if (const auto tls = engine_.lease->socket().tls_failure(); tls.fault != net::TlsFault::none)
         return make_failure(Reason::upstream_tls, tls.text);
-    if (answer_) return make_failure(Reason::upstream_reset, "the engine broke its answer off");
+    if (answer_.body) return make_failure(Reason::upstream_reset, "the engine broke its answer off");
     return make_failure(Reason::upstream_reset, "the engine closed the connection without an answer");
 }
 
@@ -235,16 +237,16 @@ Verdict Exchange::engine_hung_up(bool orderly) {
 /// request was on its way. A FIN says so: the engine had nothing unread when it closed. A reset may hit a
 /// request at work, and what is not idempotent is then not sent twice (RFC 9110 9.2.2).
 bool Exchange::may_retry(bool orderly) const {
-    return lease_->reused() && !retried_ && !engine_spoke_ && replayable_ &&
+    return engine_.lease->reused() && !engine_.retried && !engine_.spoke && upload_.replayable &&
            (orderly || is_idempotent(head_.method));
 }
 
 /// The engine is done with this request: the next one may have its place, whether this client has read all or
 /// not.
 void Exchange::answer_over(TimePoint at) {
-    answer_whole_ = true;
-    if (permit_) worker_.services().retry_after.observe(at - admitted_at_);
-    if (engine_keeps_alive_ && sent_ && !surplus_) lease_->give_back();
+    answer_.whole = true;
+    if (engine_.permit) worker_.services().retry_after.observe(at - engine_.admitted_at);
+    if (engine_.keeps_alive && upload_.sent && !engine_.surplus) engine_.lease->give_back();
     leave_engine();
     meter_.upstream_done(at);
 }

@@ -53,12 +53,12 @@ Carried carry(Lane& lane, std::span<char> scratch, std::size_t bound, int reads)
 
 /// Until both sides have ended, or one breaks, or nothing has moved for timeouts.tunnel_idle.
 net::Task<Verdict> Exchange::tunnel() {
-    Lane down{lease_->socket(), down_.socket, down_.out, bytes_.from_upstream, bytes_.to_client};
-    Lane up{down_.socket, lease_->socket(), *up_, bytes_.from_client, bytes_.to_upstream};
+    Lane down{engine_.lease->socket(), down_.socket, down_.out, bytes_.from_upstream, bytes_.to_client};
+    Lane up{down_.socket, engine_.lease->socket(), *engine_.out, bytes_.from_client, bytes_.to_upstream};
     const std::size_t bound = settings_->config.downstream.buffer;
     bytes_.from_client += down_.in.size();
     bytes_.to_upstream += down_.in.size();
-    up_->send(std::exchange(down_.in, {}));  // what the client sent ahead is of the new protocol
+    engine_.out->send(std::exchange(down_.in, {}));  // what the client sent ahead is of the new protocol
     TimePoint moved = Clock::now();
     for (;;) {
         const Carried to_client = carry(down, worker_.scratch(), bound, k_reads_per_turn);

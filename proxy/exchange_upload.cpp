@@ -30,11 +30,11 @@ Verdict Exchange::verdict_on(relay::RequestBody::Status status) {
 /// As far as the body has been seen: before the gate, so that those it refuses have a model too, and whenever
 /// more of it has gone on.
 void Exchange::tell_what_is_asked() {
-    if (!asked_) return;
-    const auto& facts = asked_->facts();
+    if (!upload_.observer) return;
+    const auto& facts = upload_.observer->facts();
     meter_.asked(facts.model.value_or(std::string()), facts.choices.value_or(1), facts.stream.value_or(false),
                  facts.of_each_prompt);
-    if (body_.done()) asked_.reset();
+    if (upload_.body.done()) upload_.observer.reset();
 }
 
 // --- held
@@ -45,20 +45,20 @@ net::Task<Verdict> Exchange::collect_body() {
     const auto& limits = settings_->config.downstream;
     if (limits.max_body != 0 && framing_.kind == http::BodyKind::length && framing_.length > limits.max_body)
         co_return make_failure(Reason::body_too_large, "the request body is larger than downstream.max_body");
-    while (!expects_continue_) {
+    while (!upload_.expects_continue) {
         if (Verdict failure = hold_body()) co_return failure;
-        if (body_.done() || held_.size() >= limits.request_buffer) break;
+        if (upload_.body.done() || upload_.held.size() >= limits.request_buffer) break;
         if (down_.socket.peer_closed())
             co_return make_failure(Reason::client_closed, "the client closed the connection");
-        pace_.took(bytes_.from_client, Clock::now());
+        upload_.pace.took(bytes_.from_client, Clock::now());
         Due due = next_due();
-        due = sooner(due, {deadline_after(client_heard_, settings_->config.timeouts.body_idle),
+        due = sooner(due, {deadline_after(upload_.client_heard, settings_->config.timeouts.body_idle),
                            Reason::body_timeout, "the request body stopped coming"});
-        due = sooner(due, {pace_.due(), Reason::body_timeout, k_too_slow});
+        due = sooner(due, {upload_.pace.due(), Reason::body_timeout, k_too_slow});
         if (Verdict failure = expired(due)) co_return failure;
         co_await down_.wakeup.wait(due.at);
     }
-    pace_.rest();
+    upload_.pace.rest();
     co_return std::nullopt;
 }
 
@@ -69,14 +69,14 @@ Verdict Exchange::receive(std::string_view& bytes) {
     if (received.status != IoStatus::ok)
         return make_failure(Reason::client_closed, "the client closed the connection");
     bytes = received.bytes;
-    if (fresh && !bytes.empty()) client_heard_ = Clock::now();
+    if (fresh && !bytes.empty()) upload_.client_heard = Clock::now();
     return std::nullopt;
 }
 
 /// Moves what has been received into the hold.
 Verdict Exchange::hold_body() {
     const std::size_t room = settings_->config.downstream.request_buffer;
-    for (int reads = 0; !body_.done() && held_.size() < room; ++reads) {
+    for (int reads = 0; !upload_.body.done() && upload_.held.size() < room; ++reads) {
         if (reads == k_reads_per_turn) {
             down_.wakeup.waker().post();
             break;
@@ -90,13 +90,13 @@ Verdict Exchange::hold_body() {
             received = bytes.size();
             std::size_t used = 0;
             auto status = relay::RequestBody::Status::ok;
-            while (used < bytes.size() && !body_.done() && held_.size() < room &&
+            while (used < bytes.size() && !upload_.body.done() && upload_.held.size() < room &&
                    status == relay::RequestBody::Status::ok) {
-                const auto step = body_.next(bytes.substr(used));
+                const auto step = upload_.body.next(bytes.substr(used));
                 used += step.consumed;
-                held_.append(step.wire);
+                upload_.held.append(step.wire);
                 bytes_.from_client += step.payload.size();
-                asked_->feed(step.payload);
+                upload_.observer->feed(step.payload);
                 status = step.status;
             }
             down_.used(bytes, used);
@@ -110,18 +110,19 @@ Verdict Exchange::hold_body() {
 /// Straight into the hold: what comes is the body, up to its length, and goes on as it is.
 Verdict Exchange::receive_held(std::size_t& received) {
     const std::uint64_t left = framing_.length - bytes_.from_client;
-    const std::size_t room = settings_->config.downstream.request_buffer - held_.size();
-    const std::span<char> place = held_.room(static_cast<std::size_t>(std::min<std::uint64_t>(left, room)));
+    const std::size_t room = settings_->config.downstream.request_buffer - upload_.held.size();
+    const std::span<char> place =
+        upload_.held.room(static_cast<std::size_t>(std::min<std::uint64_t>(left, room)));
     const net::IoResult read = down_.socket.read(place);
     if (read.status == IoStatus::would_block) return std::nullopt;
     if (read.status != IoStatus::ok)
         return make_failure(Reason::client_closed, "the client closed the connection");
-    client_heard_ = Clock::now();
+    upload_.client_heard = Clock::now();
     received = read.bytes;
-    held_.took(received);
-    const auto step = body_.next({place.data(), received});
+    upload_.held.took(received);
+    const auto step = upload_.body.next({place.data(), received});
     bytes_.from_client += step.payload.size();
-    asked_->feed(step.payload);
+    upload_.observer->feed(step.payload);
     return std::nullopt;
 }
 
@@ -129,10 +130,11 @@ Verdict Exchange::receive_held(std::size_t& received) {
 
 /// Client to engine, as far as the client has sent and the engine takes.
 Verdict Exchange::pump_upload() {
-    if (answer_whole_ || sent_ || !up_) return std::nullopt;
-    if (!up_->flush()) upload_stopped_ = true;  // it may have answered all the same: reading will tell
-    client_owes_body() ? pace_.took(bytes_.from_client, Clock::now()) : pace_.rest();
-    for (int reads = 0; !upload_stopped_ && up_->empty() && !body_.done(); ++reads) {
+    if (answer_.whole || upload_.sent || !engine_.out) return std::nullopt;
+    if (!engine_.out->flush())
+        upload_.stopped = true;  // it may have answered all the same: reading will tell
+    client_owes_body() ? upload_.pace.took(bytes_.from_client, Clock::now()) : upload_.pace.rest();
+    for (int reads = 0; !upload_.stopped && engine_.out->empty() && !upload_.body.done(); ++reads) {
         if (reads == k_reads_per_turn) {
             down_.wakeup.waker().post();
             break;
@@ -142,11 +144,12 @@ Verdict Exchange::pump_upload() {
         if (bytes.empty()) break;
         if (Verdict failure = send_on(bytes)) return failure;
     }
-    if (up_->written() != std::exchange(taken_seen_, up_->written())) engine_heard_ = Clock::now();
-    if (body_.done() && up_->empty() && !upload_stopped_) {
-        sent_ = true;
+    if (engine_.out->written() != std::exchange(engine_.taken_seen, engine_.out->written()))
+        engine_.heard = Clock::now();
+    if (upload_.body.done() && engine_.out->empty() && !upload_.stopped) {
+        upload_.sent = true;
         const TimePoint now = Clock::now();
-        engine_heard_ = now;
+        engine_.heard = now;
         tell_what_is_asked();
         meter_.sent(now);
     }
@@ -160,21 +163,21 @@ Verdict Exchange::send_on(std::string_view bytes) {
     std::string_view wire;
     std::size_t used = 0;
     auto status = relay::RequestBody::Status::ok;
-    while (used < bytes.size() && !body_.done() && status == relay::RequestBody::Status::ok) {
-        const auto step = body_.next(bytes.substr(used));
+    while (used < bytes.size() && !upload_.body.done() && status == relay::RequestBody::Status::ok) {
+        const auto step = upload_.body.next(bytes.substr(used));
         used += step.consumed;
         status = step.status;
         bytes_.from_client += step.payload.size();
         bytes_.to_upstream += step.payload.size();
-        asked_->feed(step.payload);
+        upload_.observer->feed(step.payload);
         const bool alone = used == bytes.size() && together.empty();
         if (!alone) together.append(step.wire);
         wire = alone ? step.wire : std::string_view(together);
     }
     if (!wire.empty()) {
-        replayable_ = false;
-        held_.clear();
-        if (!up_->send(wire)) upload_stopped_ = true;
+        upload_.replayable = false;
+        upload_.held.clear();
+        if (!engine_.out->send(wire)) upload_.stopped = true;
     }
     down_.used(bytes, used);
     return verdict_on(status);
