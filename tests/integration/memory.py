@@ -70,7 +70,7 @@ def kinds(options):
         ("idle", 1, few, many, 0, ("connection",), 3),
         ("queued", 1, few, many, 200, ("connection", "waiting_request"), 8),
         ("queued", 1, few // 2, many // 2, 60_000, ("connection", "waiting_request"), 8 + 2.5 * 60),
-        ("upload", 1, few, many, 0, ("connection", "waiting_request"), 8),
+        ("upload", 1, few, many, 0, ("connection", "waiting_request"), 12),
         ("stream", 10_000, few // 2, many // 2, 200, ("connection", "running_request"), 12),
         ("stream", 10_000, few // 2, many // 2, 60_000, ("connection", "running_request"), 12 + 2.5 * 60),
         ("reader", 1, few // 10, many // 10, 0, ("connection", "running_request"), 12 + 2 * (64 + 64)),
