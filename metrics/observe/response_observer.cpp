@@ -1,5 +1,6 @@
 #include "metrics/observe/response_observer.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -14,7 +15,6 @@
 #include "metrics/observe/token_rules.hpp"
 
 namespace noren::metrics {
-namespace {}  // namespace
 
 struct ResponseObserver::State final : EventSink {
     State(int status, std::string_view content_type, std::string_view content_encoding);
@@ -40,7 +40,7 @@ struct ResponseObserver::State final : EventSink {
     BodyFormat format;
     Observation seen;
     UsageReport usage;
-    std::int64_t listed = 1;  ///< reports in a list of whole answers
+    std::int64_t listed = 0;  ///< reports in a list of whole answers
     std::optional<std::string> first_choice_reason, last_reason;
     BorrowedSieve sieve;
     SseFramer sse;
@@ -101,22 +101,25 @@ void ResponseObserver::State::end_of_body() {
 
 /// An answer of its own for each prompt, or for each sequence. The first tells the model and how it ended.
 void ResponseObserver::State::read_list(const JsonValue& list) {
-    const JsonValue first = list.first();
-    read(first, usage_of(first));
-    for (JsonValue other = first.next(); other; other = other.next()) {
-        const UsageReport report = usage_of(other);
+    read(list.first(), {});
+    for (JsonValue answer = list.first(); answer; answer = answer.next()) {
+        const UsageReport report = usage_of(answer);
         if (report == UsageReport{}) continue;
-        usage.add(report);
+        if (listed++ == 0) {
+            usage = report;
+        } else {
+            usage.add(report);
+        }
         memory.last = report;
-        ++listed;
     }
+    if (sieve->overflowed() && listed > 0) ++memory.missed;
 }
 
 /// Each report that was added up has its prompt in it, which several sequences may share.
 void ResponseObserver::State::count_prompts_once(Observation& of, std::int64_t of_each_prompt) const {
     const auto reports = std::max(listed, static_cast<std::int64_t>(memory.reported.size()));
     if (reports <= 1) return;
-    if (of_each_prompt == 0) {
+    if (of_each_prompt <= 0) {
         of.input_tokens = memory.last.input;
         of.cached_tokens = memory.last.cached;
         return;
@@ -213,23 +216,25 @@ void ResponseObserver::State::read(const JsonValue& object, const UsageReport& r
 }
 
 /// A count that the engine reports is the truth, unless it is plainly a provisional one: lower than the
-/// events seen, in an answer that did not come to its end.
+/// events seen, in an answer that did not come to its end, or the sum of some where there are more.
 Observation ResponseObserver::State::settled(std::int64_t of_each_prompt) const {
     Observation result = seen;
+    result.unparsed_events += memory.missed;
+    const UsageReport told = memory.missed == 0 ? usage : UsageReport{};
     const auto events = static_cast<std::int64_t>(seen.token_events);
     const bool credible =
-        usage.output && (!seen.streaming || *usage.output >= events || (seen.complete && *usage.output > 0));
+        told.output && (!seen.streaming || *told.output >= events || (seen.complete && *told.output > 0));
     if (credible) {
-        result.output_tokens = usage.output;
+        result.output_tokens = told.output;
         result.output_tokens_source = TokenSource::usage;
     } else if (events > 0) {
         result.output_tokens = events;
         result.output_tokens_source = TokenSource::events;
     }
-    result.input_tokens = usage.input;
-    result.cached_tokens = usage.cached;
-    result.reasoning_tokens = usage.reasoning;
-    count_prompts_once(result, of_each_prompt);
+    result.input_tokens = told.input;
+    result.cached_tokens = told.cached;
+    result.reasoning_tokens = told.reasoning;
+    if (memory.missed == 0) count_prompts_once(result, of_each_prompt);
     result.finish_reason = first_choice_reason ? first_choice_reason : last_reason;
     return result;
 }

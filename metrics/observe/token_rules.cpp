@@ -238,9 +238,12 @@ UsageReport usage_so_far(const JsonValue& event, StreamMemory& memory) {
     if (usage == UsageReport{} || !event.may_have({"meta_info", "tokens_predicted"})) return usage;
     if (!event["meta_info"].is(JsonType::object) && !event["tokens_predicted"]) return usage;
     const std::int64_t choice = choice_index(event);
-    if (memory.reported.size() < StreamMemory::k_max_choices || memory.reported.contains(choice))
-        memory.reported[choice].keep_last(usage);
     memory.last.keep_last(usage);
+    if (memory.reported.size() < StreamMemory::k_max_choices || memory.reported.contains(choice)) {
+        memory.reported[choice].keep_last(usage);
+    } else {
+        ++memory.missed;
+    }
     auto each = memory.reported.begin();
     UsageReport all = each->second;
     while (++each != memory.reported.end())

@@ -32,6 +32,8 @@ struct StreamMemory {
         completion_tokens;                         ///< the highest by choice, of events with a token
     std::map<std::int64_t, UsageReport> reported;  ///< the last by choice
     UsageReport last;                              ///< the last of those
+    std::uint64_t missed =
+        0;  ///< reports that were one too many to keep: a sum of the others is not the whole
 };
 
 /// The event carries at least one generated token.

@@ -352,10 +352,11 @@ def observe_document(tally, body):
     doc = parsed(body)
     if doc.value is Node.ABSENT:
         return False
-    first, *others = doc.elements() or [doc]
-    tally.read(first, usage_of(first))
-    for other in others:
-        tally.usage = together(tally.usage, usage_of(other))
+    answers = doc.elements() or [doc]
+    tally.read(answers[0], [None] * 4)
+    reports = [usage for usage in map(usage_of, answers) if any(count is not None for count in usage)]
+    for at, report in enumerate(reports):
+        tally.usage = together(tally.usage, report) if at else report
     return True
 
 

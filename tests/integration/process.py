@@ -148,6 +148,7 @@ def ctl_forms(options):
         check("a file with a mistake still says where the running noren listens", said.returncode == 1 and "admision" in said.stderr,
               said.stderr.strip())
         check("an unknown command is wrong usage", noren(options, "ctl", "explode", "--config", file).returncode == 2)
+        check("fewer sequences than none are wrong usage", noren(options, "observe", "--sequences=-1", file).returncode == 2)
 
 
 def odd_config_path(options):
