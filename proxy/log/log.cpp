@@ -48,12 +48,11 @@ int open_file(const std::string& path) {
     return fd;
 }
 
-/// The reader of a log going away must not end the process.
+/// The reader of a log going away must not end the process, and all other signals are for the main thread.
 void start_thread() {
-    sigset_t broken_pipe;
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     ::pthread_setname_np(::pthread_self(), "noren-log");
 }
 
