@@ -1,6 +1,5 @@
 #include "metrics/observe/response_observer.hpp"
 
-#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -34,13 +33,13 @@ struct ResponseObserver::State final : EventSink {
     void read(const JsonValue& object, const UsageReport& report);
     void read_list(const JsonValue& list);
     void count_token_event(std::uint64_t start, std::uint64_t end);
-    void count_prompts_once(Observation& of, std::int64_t of_each_prompt) const;
+    UsageReport reported(std::int64_t of_each_prompt) const;
     Observation settled(std::int64_t of_each_prompt) const;
 
     BodyFormat format;
     Observation seen;
-    UsageReport usage;
-    std::int64_t listed = 0;  ///< reports in a list of whole answers
+    UsageReport usage;   ///< of the whole answer
+    SequenceSum listed;  ///< of a list of whole answers
     std::optional<std::string> first_choice_reason, last_reason;
     BorrowedSieve sieve;
     SseFramer sse;
@@ -102,31 +101,22 @@ void ResponseObserver::State::end_of_body() {
 /// An answer of its own for each prompt, or for each sequence. The first tells the model and how it ended.
 void ResponseObserver::State::read_list(const JsonValue& list) {
     read(list.first(), {});
-    for (JsonValue answer = list.first(); answer; answer = answer.next()) {
-        const UsageReport report = usage_of(answer);
-        if (report == UsageReport{}) continue;
-        if (listed++ == 0) {
-            usage = report;
-        } else {
-            usage.add(report);
-        }
-        memory.last = report;
-    }
-    if (sieve->overflowed() && listed > 0) ++memory.missed;
+    for (JsonValue answer = list.first(); answer; answer = answer.next())
+        if (const UsageReport report = usage_of(answer); report != UsageReport{}) listed.add(report);
+    if (sieve->overflowed() && listed.count > 0) ++memory.missed;
 }
 
-/// Each report that was added up has its prompt in it, which several sequences may share.
-void ResponseObserver::State::count_prompts_once(Observation& of, std::int64_t of_each_prompt) const {
-    const auto reports = std::max(listed, static_cast<std::int64_t>(memory.reported.size()));
-    if (reports <= 1) return;
-    if (of_each_prompt <= 0) {
-        of.input_tokens = memory.last.input;
-        of.cached_tokens = memory.last.cached;
-        return;
-    }
-    const std::int64_t shared = std::min(of_each_prompt, reports);
-    if (of.input_tokens) *of.input_tokens /= shared;
-    if (of.cached_tokens) *of.cached_tokens /= shared;
+/// By the engine, as it was said last. The sum of some of the sequences is not that of all: then nothing.
+UsageReport ResponseObserver::State::reported(std::int64_t of_each_prompt) const {
+    if (memory.missed > 0) return {};
+    SequenceSum sequences = listed;
+    for (const auto& [choice, report] : memory.reported)
+        sequences.add(report);
+    if (!memory.reported.empty()) sequences.last = memory.last;
+    UsageReport told = sequences.of_all(of_each_prompt), whole = usage;
+    if (memory.sequence_last) std::swap(told, whole);
+    told.keep_last(whole);
+    return told;
 }
 
 /// Out of memory: bytes go on, the rest of this answer is not looked at.
@@ -182,7 +172,7 @@ void ResponseObserver::State::read_event(std::uint64_t start, std::uint64_t end)
     const JsonValue event = sieve->root();
     const bool token = has_token(event, memory);
     if (token) count_token_event(start, end);
-    read(event, usage_so_far(event, memory));
+    read(event, whole_usage_of(event, memory));
     seen.complete = seen.complete || is_end(event);
     if (token && pattern.wants_another() && !whole_event.empty() && is_only_token(event))
         pattern.learn(whole_event, sieve->loose());
@@ -216,11 +206,11 @@ void ResponseObserver::State::read(const JsonValue& object, const UsageReport& r
 }
 
 /// A count that the engine reports is the truth, unless it is plainly a provisional one: lower than the
-/// events seen, in an answer that did not come to its end, or the sum of some where there are more.
+/// events seen, in an answer that did not come to its end.
 Observation ResponseObserver::State::settled(std::int64_t of_each_prompt) const {
     Observation result = seen;
     result.unparsed_events += memory.missed;
-    const UsageReport told = memory.missed == 0 ? usage : UsageReport{};
+    const UsageReport told = reported(of_each_prompt);
     const auto events = static_cast<std::int64_t>(seen.token_events);
     const bool credible =
         told.output && (!seen.streaming || *told.output >= events || (seen.complete && *told.output > 0));
@@ -234,7 +224,6 @@ Observation ResponseObserver::State::settled(std::int64_t of_each_prompt) const 
     result.input_tokens = told.input;
     result.cached_tokens = told.cached;
     result.reasoning_tokens = told.reasoning;
-    if (memory.missed == 0) count_prompts_once(result, of_each_prompt);
     result.finish_reason = first_choice_reason ? first_choice_reason : last_reason;
     return result;
 }

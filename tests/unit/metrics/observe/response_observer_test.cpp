@@ -158,6 +158,23 @@ TEST_CASE("answer: the sum of some of many sequences does not pass for that of a
     CHECK(all.unparsed_events == 0);
 }
 
+TEST_CASE("answer: an account of the whole answer behind those of its sequences is no sequence's") {
+    const std::string sequences =
+        "data: " + sequence(0, 7, 2, 4) + "\n\ndata: " + sequence(1, 7, 3, 4) + "\n\n";
+    const std::string whole = R"(data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":6}})"
+                              "\n\n";
+    for (const std::int64_t each : {0, 2}) {
+        const Observation whole_last = of_each(sequences + whole + std::string(k_done), k_sse, each);
+        CHECK(whole_last.input_tokens == 7);
+        CHECK(whole_last.output_tokens == 6);
+        CHECK(whole_last.cached_tokens == 4);
+        const Observation whole_first = of_each(whole + sequences + std::string(k_done), k_sse, each);
+        CHECK(whole_first.input_tokens == 7);
+        CHECK(whole_first.output_tokens == 5);
+        CHECK(whole_first.cached_tokens == 4);
+    }
+}
+
 TEST_CASE("answer: of a list, an answer that reports nothing takes nothing from the others") {
     const std::string silent = R"({"text":"x"})", five = sequence(1, 5, 3, 2), seven = sequence(2, 7, 2, 4);
     for (const std::string& body :
