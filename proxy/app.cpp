@@ -1,6 +1,9 @@
 #include "proxy/app.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <utility>
 #include <variant>
@@ -32,6 +35,18 @@ admission::ConnectionLimits connection_limits(const config::Config& config) {
     return {config.downstream.max_connections,
             connections_that_fit(descriptor_limit(), config.admission.max_concurrency),
             config.downstream.max_connections_per_client};
+}
+
+constexpr std::array k_signals = {SIGTERM, SIGINT, SIGHUP};
+
+/// For the rest of the process: an echo of the signal that ended it (end_signals.hpp) must not cut off the
+/// last lines of the logs, nor make a failure of a clean end.
+void hold_signals_back() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : k_signals)
+        sigaddset(&signals, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 unsigned worker_count(const config::Config& config) {
@@ -96,7 +111,7 @@ App::~App() = default;
 
 void App::run(bool with_signals) {
     if (with_signals) {
-        for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+        for (const int signal : k_signals)
             signals_.add(signal);
         handle_signals();
     }
@@ -122,6 +137,7 @@ void App::run(bool with_signals) {
     server_.stop(Stop::now);
     server_.join();
     log_.event(Level::info, "stopped");
+    if (with_signals) hold_signals_back();
 }
 
 std::uint32_t App::most_connections() const {

@@ -49,7 +49,7 @@ class App {
     App(const config::Resolved& loaded, config::Sources sources, const HeartbeatLimits& heartbeat = {});
     ~App();
 
-    /// with_signals: SIGTERM, SIGINT and SIGHUP are this App's.
+    /// with_signals: SIGTERM, SIGINT and SIGHUP are this App's; when it returns they are blocked, for good.
     void run(bool with_signals);
 
     /// Any thread: into the log, where a reader that is stuck delays nobody.

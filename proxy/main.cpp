@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <exception>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -125,10 +127,11 @@ CLI::App* add_observe(CLI::App& cli, proxy::ObserveOptions& options) {
     observe->add_option("--status", options.status, "the answer's status (200)");
     observe->add_option("--content-type", options.content_type, "the answer's Content-Type");
     observe->add_option("--content-encoding", options.content_encoding, "the answer's Content-Encoding");
-    observe->add_option(
-        "--sequences", options.sequences,
-        "how many the request asked for of each prompt, its n: where each reports its prompt, "
-        "all prompts are added up (not known: the last one is told)");
+    observe
+        ->add_option("--sequences", options.sequences,
+                     "how many the request asked for of each prompt, its n: where each reports its prompt, "
+                     "all prompts are added up (not known: the last one is told)")
+        ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
     observe->add_option("--split", options.split, "feed it in pieces of N bytes, or cut in \"all\" ways");
     return observe;
 }

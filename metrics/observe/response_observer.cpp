@@ -14,7 +14,6 @@
 #include "metrics/observe/token_rules.hpp"
 
 namespace noren::metrics {
-namespace {}  // namespace
 
 struct ResponseObserver::State final : EventSink {
     State(int status, std::string_view content_type, std::string_view content_encoding);
@@ -34,13 +33,13 @@ struct ResponseObserver::State final : EventSink {
     void read(const JsonValue& object, const UsageReport& report);
     void read_list(const JsonValue& list);
     void count_token_event(std::uint64_t start, std::uint64_t end);
-    void count_prompts_once(Observation& of, std::int64_t of_each_prompt) const;
+    UsageReport reported(std::int64_t of_each_prompt) const;
     Observation settled(std::int64_t of_each_prompt) const;
 
     BodyFormat format;
     Observation seen;
-    UsageReport usage;
-    std::int64_t listed = 1;  ///< reports in a list of whole answers
+    UsageReport usage;   ///< of the whole answer
+    SequenceSum listed;  ///< of a list of whole answers
     std::optional<std::string> first_choice_reason, last_reason;
     BorrowedSieve sieve;
     SseFramer sse;
@@ -101,29 +100,23 @@ void ResponseObserver::State::end_of_body() {
 
 /// An answer of its own for each prompt, or for each sequence. The first tells the model and how it ended.
 void ResponseObserver::State::read_list(const JsonValue& list) {
-    const JsonValue first = list.first();
-    read(first, usage_of(first));
-    for (JsonValue other = first.next(); other; other = other.next()) {
-        const UsageReport report = usage_of(other);
-        if (report == UsageReport{}) continue;
-        usage.add(report);
-        memory.last = report;
-        ++listed;
-    }
+    read(list.first(), {});
+    for (JsonValue answer = list.first(); answer; answer = answer.next())
+        if (const UsageReport report = usage_of(answer); report != UsageReport{}) listed.add(report);
+    if (sieve->overflowed() && listed.count > 0) ++memory.missed;
 }
 
-/// Each report that was added up has its prompt in it, which several sequences may share.
-void ResponseObserver::State::count_prompts_once(Observation& of, std::int64_t of_each_prompt) const {
-    const auto reports = std::max(listed, static_cast<std::int64_t>(memory.reported.size()));
-    if (reports <= 1) return;
-    if (of_each_prompt == 0) {
-        of.input_tokens = memory.last.input;
-        of.cached_tokens = memory.last.cached;
-        return;
-    }
-    const std::int64_t shared = std::min(of_each_prompt, reports);
-    if (of.input_tokens) *of.input_tokens /= shared;
-    if (of.cached_tokens) *of.cached_tokens /= shared;
+/// By the engine, as it was said last. The sum of some of the sequences is not that of all: then nothing.
+UsageReport ResponseObserver::State::reported(std::int64_t of_each_prompt) const {
+    if (memory.missed > 0) return {};
+    SequenceSum sequences = listed;
+    for (const auto& [choice, report] : memory.reported)
+        sequences.add(report);
+    if (!memory.reported.empty()) sequences.last = memory.last;
+    UsageReport told = sequences.of_all(of_each_prompt), whole = usage;
+    if (memory.sequence_last) std::swap(told, whole);
+    told.keep_last(whole);
+    return told;
 }
 
 /// Out of memory: bytes go on, the rest of this answer is not looked at.
@@ -179,7 +172,7 @@ void ResponseObserver::State::read_event(std::uint64_t start, std::uint64_t end)
     const JsonValue event = sieve->root();
     const bool token = has_token(event, memory);
     if (token) count_token_event(start, end);
-    read(event, usage_so_far(event, memory));
+    read(event, whole_usage_of(event, memory));
     seen.complete = seen.complete || is_end(event);
     if (token && pattern.wants_another() && !whole_event.empty() && is_only_token(event))
         pattern.learn(whole_event, sieve->loose());
@@ -216,20 +209,21 @@ void ResponseObserver::State::read(const JsonValue& object, const UsageReport& r
 /// events seen, in an answer that did not come to its end.
 Observation ResponseObserver::State::settled(std::int64_t of_each_prompt) const {
     Observation result = seen;
+    result.unparsed_events += memory.missed;
+    const UsageReport told = reported(of_each_prompt);
     const auto events = static_cast<std::int64_t>(seen.token_events);
     const bool credible =
-        usage.output && (!seen.streaming || *usage.output >= events || (seen.complete && *usage.output > 0));
+        told.output && (!seen.streaming || *told.output >= events || (seen.complete && *told.output > 0));
     if (credible) {
-        result.output_tokens = usage.output;
+        result.output_tokens = told.output;
         result.output_tokens_source = TokenSource::usage;
     } else if (events > 0) {
         result.output_tokens = events;
         result.output_tokens_source = TokenSource::events;
     }
-    result.input_tokens = usage.input;
-    result.cached_tokens = usage.cached;
-    result.reasoning_tokens = usage.reasoning;
-    count_prompts_once(result, of_each_prompt);
+    result.input_tokens = told.input;
+    result.cached_tokens = told.cached;
+    result.reasoning_tokens = told.reasoning;
     result.finish_reason = first_choice_reason ? first_choice_reason : last_reason;
     return result;
 }

@@ -1,5 +1,6 @@
 #include "metrics/observe/token_rules.hpp"
 
+#include <algorithm>
 #include <initializer_list>
 #include <limits>
 
@@ -177,6 +178,29 @@ void UsageReport::add(const UsageReport& other) {
     add_to(reasoning, other.reasoning);
 }
 
+void SequenceSum::add(const UsageReport& report) {
+    if (count++ == 0) {
+        sum = report;
+    } else {
+        sum.add(report);
+    }
+    last = report;
+}
+
+UsageReport SequenceSum::of_all(std::int64_t of_each_prompt) const {
+    UsageReport all = sum;
+    if (count <= 1) return all;
+    if (of_each_prompt <= 0) {
+        all.input = last.input;
+        all.cached = last.cached;
+        return all;
+    }
+    const std::int64_t shared = std::min(of_each_prompt, count);
+    if (all.input) *all.input /= shared;
+    if (all.cached) *all.cached /= shared;
+    return all;
+}
+
 std::optional<std::int64_t> sum(std::int64_t a, std::int64_t b) {
     constexpr auto k_most = std::numeric_limits<std::int64_t>::max(), k_least = -k_most;
     if (b > 0 ? a > k_most - b : a < k_least - b) return std::nullopt;
@@ -233,19 +257,20 @@ UsageReport usage_of(const JsonValue& object) {
     return usage;
 }
 
-UsageReport usage_so_far(const JsonValue& event, StreamMemory& memory) {
+UsageReport whole_usage_of(const JsonValue& event, StreamMemory& memory) {
     const UsageReport usage = usage_of(event);
-    if (usage == UsageReport{} || !event.may_have({"meta_info", "tokens_predicted"})) return usage;
-    if (!event["meta_info"].is(JsonType::object) && !event["tokens_predicted"]) return usage;
+    if (usage == UsageReport{}) return usage;
+    memory.sequence_last = event.may_have({"meta_info", "tokens_predicted"}) &&
+                           (event["meta_info"].is(JsonType::object) || event["tokens_predicted"]);
+    if (!memory.sequence_last) return usage;
     const std::int64_t choice = choice_index(event);
-    if (memory.reported.size() < StreamMemory::k_max_choices || memory.reported.contains(choice))
-        memory.reported[choice].keep_last(usage);
     memory.last.keep_last(usage);
-    auto each = memory.reported.begin();
-    UsageReport all = each->second;
-    while (++each != memory.reported.end())
-        all.add(each->second);
-    return all;
+    if (memory.reported.size() < StreamMemory::k_max_choices || memory.reported.contains(choice)) {
+        memory.reported[choice].keep_last(usage);
+    } else {
+        ++memory.missed;
+    }
+    return {};
 }
 
 std::optional<std::string_view> model_of(const JsonValue& object) {

@@ -24,6 +24,17 @@ struct UsageReport {
     void add(const UsageReport& other);
 };
 
+/// What sequences that count for themselves say, added up. Each has its prompt in its account.
+struct SequenceSum {
+    UsageReport sum, last;
+    std::int64_t count = 0;
+
+    void add(const UsageReport& report);
+    /// of_each_prompt: how many sequences share a prompt, which then counts once; 0: nobody knows, and the
+    /// last one's prompt is told.
+    UsageReport of_all(std::int64_t of_each_prompt) const;
+};
+
 /// What has to be remembered from event to event: SGLang's and llama.cpp's own streams repeat growing counts,
 /// each sequence its own.
 struct StreamMemory {
@@ -32,6 +43,8 @@ struct StreamMemory {
         completion_tokens;                         ///< the highest by choice, of events with a token
     std::map<std::int64_t, UsageReport> reported;  ///< the last by choice
     UsageReport last;                              ///< the last of those
+    bool sequence_last = false;                    ///< the last report was of a sequence, not of all
+    std::uint64_t missed = 0;                      ///< reports that were one too many to keep
 };
 
 /// The event carries at least one generated token.
@@ -39,8 +52,8 @@ bool has_token(const JsonValue& event, StreamMemory& memory);
 
 UsageReport usage_of(const JsonValue& object);
 
-/// The same of an event, where each sequence counts for itself: what all of them have said so far, added up.
-UsageReport usage_so_far(const JsonValue& event, StreamMemory& memory);
+/// What an event says of the whole answer. What it says of its sequence alone is remembered instead.
+UsageReport whole_usage_of(const JsonValue& event, StreamMemory& memory);
 
 /// Nothing if it does not fit: the numbers are whatever the engine wrote.
 std::optional<std::int64_t> sum(std::int64_t a, std::int64_t b);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <filesystem>
 #include <future>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -48,13 +49,16 @@ int open_file(const std::string& path) {
     return fd;
 }
 
-/// The reader of a log going away must not end the process.
-void start_thread() {
-    sigset_t broken_pipe;
-    sigemptyset(&broken_pipe);
-    sigaddset(&broken_pipe, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
-    ::pthread_setname_np(::pthread_self(), "noren-log");
+/// A pool of one thread, which takes no signal from its first moment on, however late that is: the reader of
+/// a log going away must not end the process, and all others are for the main thread.
+std::shared_ptr<spdlog::details::thread_pool> make_pool(std::size_t queue) {
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a thread begins with the mask of who makes it
+    const auto restore = [](const sigset_t* mask) { ::pthread_sigmask(SIG_SETMASK, mask, nullptr); };
+    const std::unique_ptr<const sigset_t, decltype(restore)> blocked(&before, restore);
+    const auto name = [] { ::pthread_setname_np(::pthread_self(), "noren-log"); };
+    return std::make_shared<spdlog::details::thread_pool>(queue, 1, name);
 }
 
 }  // namespace
@@ -73,7 +77,7 @@ class Log::Stream {
            std::chrono::milliseconds rest = {})
         : last_words_(last_words),
           sink_(std::make_shared<DescriptorSink>(fd)),
-          pool_(std::make_shared<spdlog::details::thread_pool>(queue, 1, start_thread)),
+          pool_(make_pool(queue)),
           logger_(std::make_shared<spdlog::async_logger>(name, sink_, pool_,
                                                          spdlog::async_overflow_policy::overrun_oldest)) {
         // The pool is there for as long as its thread, which is who asks.

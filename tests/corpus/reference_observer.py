@@ -306,7 +306,7 @@ def parsed(data):
 class Tally:
     def __init__(self):
         self.usage, self.model, self.reasons, self.last_reason, self.error = [None] * 4, None, {}, None, False
-        self.by_choice = {}
+        self.by_choice, self.sequence_last = {}, False
 
     def read_event(self, doc):
         """Where each sequence counts for itself, the counts are those of all."""
@@ -314,10 +314,18 @@ class Tally:
         if any(count is not None for count in usage) and (doc["meta_info"].is_object or "tokens_predicted" in doc):
             choice = choice_index(doc)
             self.by_choice[choice] = later(self.by_choice.get(choice, usage), usage)
-            usage, *others = (self.by_choice[index] for index in sorted(self.by_choice))
-            for other in others:
-                usage = together(usage, other)
+            self.sequence_last, usage = True, [None] * 4
+        elif any(count is not None for count in usage):
+            self.sequence_last = False
         self.read(doc, usage)
+
+    def settle(self):
+        """The last account is the one that counts: of the whole answer, or of all sequences together."""
+        if self.by_choice:
+            total, *others = (self.by_choice[index] for index in sorted(self.by_choice))
+            for other in others:
+                total = together(total, other)
+            self.usage = later(self.usage, total) if self.sequence_last else later(total, self.usage)
 
     def read(self, doc, usage):
         self.usage = later(self.usage, usage)
@@ -352,10 +360,11 @@ def observe_document(tally, body):
     doc = parsed(body)
     if doc.value is Node.ABSENT:
         return False
-    first, *others = doc.elements() or [doc]
-    tally.read(first, usage_of(first))
-    for other in others:
-        tally.usage = together(tally.usage, usage_of(other))
+    answers = doc.elements() or [doc]
+    tally.read(answers[0], [None] * 4)
+    reports = [usage for usage in map(usage_of, answers) if any(count is not None for count in usage)]
+    for at, report in enumerate(reports):
+        tally.usage = together(tally.usage, report) if at else report
     return True
 
 
@@ -371,6 +380,7 @@ def observe(body, status, content_type, headers):
         tokens, complete = observe_stream(tally, events, media_type == SSE)
     elif media_type == "application/json" or media_type.endswith("+json"):
         complete = observe_document(tally, body)
+    tally.settle()
     output, source = tally.usage[0], "usage"
     if streaming and output is not None and output < len(tokens) and not (complete and output > 0):
         output = None

@@ -58,6 +58,18 @@ def ends(process, what):
     check(f"{what}: SIGTERM ends it", status == 0, f"status {status} after {time.monotonic() - start:.1f} s")
 
 
+def echoes(options):
+    """The signal that ends it comes again and again, as from timeout(1) or a wrapper: at no moment of its end is it fatal."""
+    ended = []
+    for sign in (signal.SIGTERM, signal.SIGINT) * 5:
+        with Stack(options.bin, config="drain: {lame_duck: 0}\n") as stack:
+            stack.noren.send_signal(sign)
+            while stack.noren.poll() is None:
+                stack.noren.send_signal(sign)
+            ended.append(stack.noren.returncode)
+    check("the same signal many times is one", ended == [0] * len(ended), f"{ended}")
+
+
 TO_STDOUT = "log: {access: stdout}\ndrain: {lame_duck: 0}\nadmission: {max_concurrency: 64}\n"
 
 
@@ -148,6 +160,7 @@ def ctl_forms(options):
         check("a file with a mistake still says where the running noren listens", said.returncode == 1 and "admision" in said.stderr,
               said.stderr.strip())
         check("an unknown command is wrong usage", noren(options, "ctl", "explode", "--config", file).returncode == 2)
+        check("fewer sequences than none are wrong usage", noren(options, "observe", "--sequences=-1", file).returncode == 2)
 
 
 def odd_config_path(options):
@@ -423,7 +436,7 @@ def main():
     options = Options(sys.argv[1])
     for part in (closed_descriptors, reader_gone, reader_stuck, ctl_forms, odd_config_path, check_and_start_agree,
                  check_and_start_agree_on_logs, second_noren, interrupt_in_lame_duck, problems_in_words, two_signals_at_once,
-                 drain_wait, stopped_for_longer_than_its_limits):
+                 echoes, drain_wait, stopped_for_longer_than_its_limits):
         part(options)
     print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")
     return 0 if all(RESULTS) else 1

@@ -131,6 +131,63 @@ TEST_CASE("answer: of several prompts each counts, of several sequences of one p
     CHECK(of_each(body_of({two_of_each[0]}), type, 4).input_tokens == 7);
 }
 
+TEST_CASE("answer: the sum of some of many sequences does not pass for that of all") {
+    const bool as_stream = GENERATE(true, false);
+    const auto [many, enough] = as_stream ? std::pair(300, 256) : std::pair(3000, 300);
+    const auto body_of = [&](int count) {
+        std::string body;
+        for (int i = 0; i < count; ++i)
+            body += as_stream ? "data: " + sequence(i, 7, 2, 4) + "\n\n"
+                              : (i == 0 ? "[" : ",") + sequence(i, 7, 2, 4);
+        return body + (as_stream ? "data: [DONE]\n\n" : "]");
+    };
+    const std::string_view type = as_stream ? k_sse : k_json;
+    INFO(as_stream);
+    for (const std::int64_t each : {0, 1, 2}) {
+        const Observation o = of_each(body_of(many), type, each);
+        CHECK(o.complete);
+        CHECK(o.output_tokens_source != TokenSource::usage);
+        CHECK_FALSE(o.input_tokens);
+        CHECK_FALSE(o.cached_tokens);
+        CHECK_FALSE(o.reasoning_tokens);
+        CHECK(o.unparsed_events == (as_stream ? 44 : 1));
+    }
+    const Observation all = observed(body_of(enough), type);
+    CHECK(all.output_tokens == enough * 2);
+    CHECK(all.input_tokens == enough * 7);
+    CHECK(all.unparsed_events == 0);
+}
+
+TEST_CASE("answer: an account of the whole answer behind those of its sequences is no sequence's") {
+    const std::string sequences =
+        "data: " + sequence(0, 7, 2, 4) + "\n\ndata: " + sequence(1, 7, 3, 4) + "\n\n";
+    const std::string whole = R"(data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":6}})"
+                              "\n\n";
+    for (const std::int64_t each : {0, 2}) {
+        const Observation whole_last = of_each(sequences + whole + std::string(k_done), k_sse, each);
+        CHECK(whole_last.input_tokens == 7);
+        CHECK(whole_last.output_tokens == 6);
+        CHECK(whole_last.cached_tokens == 4);
+        const Observation whole_first = of_each(whole + sequences + std::string(k_done), k_sse, each);
+        CHECK(whole_first.input_tokens == 7);
+        CHECK(whole_first.output_tokens == 5);
+        CHECK(whole_first.cached_tokens == 4);
+    }
+}
+
+TEST_CASE("answer: of a list, an answer that reports nothing takes nothing from the others") {
+    const std::string silent = R"({"text":"x"})", five = sequence(1, 5, 3, 2), seven = sequence(2, 7, 2, 4);
+    for (const std::string& body :
+         {silent + "," + five + "," + seven, five + "," + silent + "," + seven, "7," + five + "," + seven}) {
+        INFO(body);
+        const Observation o = observed("[" + body + "]", k_json);
+        CHECK(o.input_tokens == 12);
+        CHECK(o.output_tokens == 5);
+    }
+    CHECK(of_each("[" + silent + "," + five + "]", k_json, 2).input_tokens == 5);
+    CHECK(of_each("[" + five + "," + seven + "]", k_json, -3).input_tokens == 7);
+}
+
 TEST_CASE("answer: one account for all sequences is taken as it is") {
     const std::string usage = R"({"choices":[{"index":0,"text":"x"},{"index":1,"text":"y"}],)"
                               R"("usage":{"prompt_tokens":7,"completion_tokens":5}})";
