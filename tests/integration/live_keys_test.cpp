@@ -1,6 +1,7 @@
 // Keys of the configuration that take hold of what is there already.
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ TEST_CASE("a shorter upstream.idle_timeout closes connections that are idle alre
         asked.push_back(engine.accept());
         asked.back().receive_until("\r\n\r\n");
     }
-    for (int i = 0; i < 2; ++i) {
+    for (std::size_t i = 0; i < 2; ++i) {
         asked[i].send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         clients[i].receive_until("\r\n\r\n");
     }
