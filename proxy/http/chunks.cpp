@@ -72,6 +72,14 @@ bool is_extension(std::string_view text) {
     return true;
 }
 
+/// A field that came as "a:b" goes on as "a: b": who reads it with our own limit must be able to.
+std::size_t size_when_written(const Fields& trailers) {
+    std::size_t size = 2;
+    for (const Field& field : trailers.all())
+        size += field.name.size() + field.value.size() + 4;
+    return size;
+}
+
 /// line: without its CRLF.
 SizeLine parse_size_line(std::string_view line) {
     SizeLine result;
@@ -220,6 +228,7 @@ ChunkScanner::Step ChunkScanner::read_trailers(std::string_view in) {
         if (parse_fields(lines, all)) return fail();
         for (const Field& field : all.all())
             if (!is_forbidden_trailer(field.name)) trailers_->fields.add(field.name, field.value);
+        if (size_when_written(trailers_->fields) > k_max_trailers) return fail();
         state_ = State::done;
         return {Kind::trailers, consumed, {}, trailers_->fields.all().empty() && line_start == 0, 0};
     }
