@@ -1,6 +1,7 @@
 #include "proxy/cli/status_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iomanip>
 #include <ostream>
@@ -39,7 +40,8 @@ class Reader {
     double number(std::string_view pointer) const {
         const json::value* value = find(pointer);
         boost::system::error_code error;
-        return value && value->is_number() ? value->to_number<double>(error) : 0;
+        const double number = value && value->is_number() ? value->to_number<double>(error) : 0;
+        return std::isnan(number) ? 0 : number;  // which 0e+700 is read as
     }
     /// The strings of a list; none if it is not there.
     json::array list(std::string_view pointer) const {

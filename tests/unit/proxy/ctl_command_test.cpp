@@ -265,6 +265,9 @@ TEST_CASE("the status of another version of noren is no problem") {
                      .as_object(),
                  out);
     CHECK(out.str().find("engine      ?, down") != std::string::npos);
+    out.str("");
+    print_status(boost::json::parse(R"({"uptime_seconds":0e+700})").as_object(), out);  // not a number
+    CHECK(out.str().find("noren       ? (?), up 0s\n") != std::string::npos);
 }
 
 TEST_CASE("the status as JSON holds every figure") {
