@@ -172,7 +172,7 @@ std::string ExchangeMeter::State::log_line(const End& end) const {
 
     line.add("duration_ms", milliseconds(end.at - began));
     for (std::size_t i = 0; i < k_stage_count; ++i)
-        line.add(std::string(k_stage_names[i]) + "_ms", milliseconds(stages.spent(static_cast<Stage>(i))));
+        line.add(k_stage_keys[i], milliseconds(stages.spent(static_cast<Stage>(i))));
     if (const auto first = tokens.first()) line.add("ttft_ms", milliseconds(*first - began));
     if (const auto tpot = time_per_output_token(seen))
         line.add("tpot_ms", *tpot * 1e3).add("tps", 1.0 / *tpot);

@@ -21,6 +21,9 @@ enum class Stage : unsigned char {
 inline constexpr std::size_t k_stage_count = 6;
 inline constexpr std::array<std::string_view, k_stage_count> k_stage_names = {"upload",  "queue",  "connect",
                                                                               "prefill", "decode", "stall"};
+/// In a log line.
+inline constexpr std::array<std::string_view, k_stage_count> k_stage_keys = {
+    "upload_ms", "queue_ms", "connect_ms", "prefill_ms", "decode_ms", "stall_ms"};
 
 /// Sums time per stage. enter() at each change; times must not go back.
 class StageClock {

@@ -99,29 +99,29 @@ Verdict Exchange::read_answer(bool& moved) {
     return answer_.body ? take_body_bytes({}, bytes, at) : take_head_bytes(bytes, at);
 }
 
+/// A head that came whole in one read is used where it is.
 Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
-    answer_.head.append(bytes);
-    while (!answer_.body && !answer_.tunnelling) {
-        const auto found = answer_.scanner.scan(answer_.head);
-        if (std::holds_alternative<std::monostate>(found)) return std::nullopt;
+    std::string begun = std::exchange(answer_.head, {});
+    if (!begun.empty()) bytes = begun.append(bytes);
+    for (;;) {
+        const auto found = answer_.scanner.scan(bytes);
+        if (std::holds_alternative<std::monostate>(found)) {
+            const bool is_begun = bytes.data() == begun.data();
+            answer_.head = is_begun ? std::move(begun) : std::string(bytes);
+            return std::nullopt;
+        }
         if (std::holds_alternative<http::HeadError>(found))
             return make_failure(Reason::upstream_protocol, "the engine's answer is not valid HTTP");
         const std::size_t size = std::get<std::size_t>(found);
-        const std::string text = answer_.head.substr(0, size);
-        answer_.head.erase(0, size);
-        answer_.scanner = http::HeadScanner(k_answer_head);
-        const auto parsed = http::parse_response_head(text);
+        const auto parsed = http::parse_response_head(bytes.substr(0, size));
         const auto* head = std::get_if<http::ResponseHead>(&parsed);
         if (!head) return make_failure(Reason::upstream_protocol, std::get<http::HeadError>(parsed).detail);
-        if (head->status == 101) return switch_protocols(*head);
-        if (head->status < 200) {
-            if (Verdict failure = take_interim(*head)) return failure;
-            continue;
-        }
-        const std::string rest = std::exchange(answer_.head, {});
-        return begin_answer(*head, rest, at);
+        bytes.remove_prefix(size);
+        answer_.scanner = http::HeadScanner(k_answer_head);
+        if (head->status == 101) return switch_protocols(*head, bytes);
+        if (head->status >= 200) return begin_answer(*head, bytes, at);
+        if (Verdict failure = take_interim(*head)) return failure;
     }
-    return std::nullopt;
 }
 
 /// RFC 9110 15.2: any number of 1xx may come before the answer, none of them to an HTTP/1.0 client. A 100
@@ -139,17 +139,17 @@ Verdict Exchange::take_interim(const http::ResponseHead& head) {
     return std::nullopt;
 }
 
-/// What came behind the 101 is of the new protocol already.
-Verdict Exchange::switch_protocols(const http::ResponseHead& head) {
+/// rest: came behind the 101, of the new protocol already.
+Verdict Exchange::switch_protocols(const http::ResponseHead& head, std::string_view rest) {
     const std::string_view protocol = http::accepted_upgrade(upload_.upgrade_offer, head);
     if (protocol.empty())
         return make_failure(Reason::upstream_protocol, "the engine switched protocols unasked");
     answer_.status = head.status;
     answer_.tunnelling = answer_.close_ends_body = true;
     meter_.switched(protocol);
-    bytes_.from_upstream += answer_.head.size();
-    bytes_.to_client += answer_.head.size();
-    down_.out.send(http::switching_head(head, protocol, request_id_), std::exchange(answer_.head, {}));
+    bytes_.from_upstream += rest.size();
+    bytes_.to_client += rest.size();
+    down_.out.send(http::switching_head(head, protocol, request_id_), rest);
     return std::nullopt;
 }
 

@@ -46,7 +46,7 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
       schedule_(std::chrono::steady_clock::now()),
       timer_(io),
       last_{true, "loaded at start", {}, {}, {}},
-      last_at_(metrics::rfc3339_now()) {}
+      last_at_(metrics::rfc3339_now().str()) {}
 
 void Reload::start() {
     warn_of(limit_loaded_);
@@ -175,7 +175,7 @@ ReloadResult Reload::take(config::Resolved resolved) {
 void Reload::report(const ReloadResult& result) {
     const std::string notes = std::exchange(notes_, {});
     last_ = result;
-    last_at_ = metrics::rfc3339_now();
+    last_at_ = metrics::rfc3339_now().str();
     telemetry_.config_reload(result.ok, std::chrono::system_clock::now());
     if (!result.ok) {
         last_.message = "the config has mistakes; the old one goes on";

@@ -1,8 +1,8 @@
 #include "proxy/request_id.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
+#include <cstddef>
+#include <cstdint>
 
 namespace noren::proxy {
 
@@ -11,10 +11,15 @@ std::string request_id_of(const http::Fields& fields, std::mt19937_64& random) {
     const bool usable = !given.empty() && given.size() <= 128 &&
                         std::all_of(given.begin(), given.end(), [](char c) { return c > ' ' && c < 0x7f; });
     if (usable) return std::string(given);
-    std::array<char, 33> text{};
-    std::snprintf(text.data(), text.size(), "%016llx%016llx", static_cast<unsigned long long>(random()),
-                  static_cast<unsigned long long>(random()));
-    return std::string(text.data(), 32);
+    constexpr std::string_view k_digits = "0123456789abcdef";
+    constexpr std::size_t k_size = 32, k_digits_of_one = 16;
+    std::string id(k_size, '0');
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < k_size; ++i, bits >>= 4) {
+        if (i % k_digits_of_one == 0) bits = random();
+        id[i] = k_digits[bits & 15];
+    }
+    return id;
 }
 
 }  // namespace noren::proxy

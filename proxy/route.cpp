@@ -4,18 +4,22 @@
 #include <array>
 #include <utility>
 
+#include <boost/container/small_vector.hpp>
+
 #include "proxy/http/head.hpp"
 #include "proxy/http/hex.hpp"
 
 namespace noren::proxy {
 namespace {
 
-using Segments = std::vector<std::string>;
+/// Of a path that somebody else keeps.
+using Segments = boost::container::small_vector<std::string_view, 8>;
 using metrics::ApiEndpoint;
 
 /// One round of percent-decoding and lower case.
 std::string fold(std::string_view path) {
     std::string folded;
+    folded.reserve(path.size());
     for (std::size_t i = 0; i < path.size(); ++i) {
         char c = path[i];
         if (c == '%' && i + 2 < path.size() && http::hex_digit(path[i + 1]) >= 0 &&
@@ -29,11 +33,11 @@ std::string fold(std::string_view path) {
 }
 
 /// Empty and dot segments folded away (RFC 3986 5.2.4).
-void add_segment(Segments& segments, std::string segment) {
+void add_segment(Segments& segments, std::string_view segment) {
     if (segment == "..") {
         if (!segments.empty()) segments.pop_back();
     } else if (!segment.empty() && segment != ".") {
-        segments.push_back(std::move(segment));
+        segments.push_back(segment);
     }
 }
 
@@ -47,26 +51,30 @@ void for_each_segment(std::string_view path, Visit&& visit) {
     }
 }
 
-/// As a server reads it that unescapes the path, then splits it.
 Segments segments_of(std::string_view path) {
     Segments segments;
-    for_each_segment(fold(path),
-                     [&](std::string_view segment) { add_segment(segments, std::string(segment)); });
+    for_each_segment(path, [&](std::string_view segment) { add_segment(segments, segment); });
     return segments;
 }
 
-/// As a server reads it that splits first: an escaped slash stays inside its segment, so that a `*` matches
-/// it.
-Segments segments_split_first(std::string_view path) {
+using Patterns = std::vector<std::vector<std::string>>;
+
+bool any_matches(const Patterns& patterns, const Segments& path) {
+    const auto alike = [](const std::string& p, std::string_view s) { return p == "*" || p == s; };
+    return std::any_of(patterns.begin(), patterns.end(), [&](const std::vector<std::string>& pattern) {
+        return std::equal(pattern.begin(), pattern.end(), path.begin(), path.end(), alike);
+    });
+}
+
+/// As a server reads it that splits the path, then unescapes: an escaped slash stays inside its segment, so
+/// that a `*` matches it.
+bool any_matches_split_first(const Patterns& patterns, std::string_view path) {
+    std::vector<std::string> folded;
+    for_each_segment(path, [&](std::string_view segment) { folded.push_back(fold(segment)); });
     Segments segments;
-    for_each_segment(path, [&](std::string_view segment) { add_segment(segments, fold(segment)); });
-    return segments;
-}
-
-bool matches(const Segments& pattern, const Segments& path) {
-    return pattern.size() == path.size() &&
-           std::equal(pattern.begin(), pattern.end(), path.begin(),
-                      [](const std::string& p, const std::string& s) { return p == "*" || p == s; });
+    for (const std::string& segment : folded)
+        add_segment(segments, segment);
+    return any_matches(patterns, segments);
 }
 
 /// Labels are told by the last segments, so that an engine behind a path prefix is told as well. What is not
@@ -99,7 +107,7 @@ ApiEndpoint endpoint_of(const Segments& path) {
         {"predict_tokens", ApiEndpoint::rerank},
     }};
     const auto at = [&](std::size_t from_end) {
-        return path.size() >= from_end ? std::string_view(path[path.size() - from_end]) : std::string_view();
+        return path.size() >= from_end ? path[path.size() - from_end] : std::string_view();
     };
     const std::size_t batch = at(1) == "batch" ? 1 : 0;
     if (at(1 + batch) == "completions" && at(2 + batch) == "chat") return ApiEndpoint::chat_completions;
@@ -135,20 +143,23 @@ std::string_view path_of(std::string_view target) {
 }
 
 RouteTable::RouteTable(const std::vector<std::string>& patterns) {
-    for (const std::string& pattern : patterns)
-        gated_.push_back(segments_of(pattern));
+    for (const std::string& pattern : patterns) {
+        const std::string folded = fold(pattern);
+        const Segments segments = segments_of(folded);
+        gated_.emplace_back(segments.begin(), segments.end());
+    }
 }
 
 Route RouteTable::find(std::string_view method, std::string_view target) const {
-    const Segments path = segments_of(path_of(target));
-    const Segments split_first = segments_split_first(path_of(target));
+    const std::string_view path = path_of(target);
+    const bool has_escapes = path.find('%') != std::string_view::npos;
+    const std::string unescaped = fold(path);
+    const Segments segments = segments_of(unescaped);
     Route route;
-    route.dialect = dialect_of(path);
-    route.gated =
-        may_generate(method) && std::any_of(gated_.begin(), gated_.end(), [&](const Segments& pattern) {
-            return matches(pattern, path) || matches(pattern, split_first);
-        });
-    if (route.gated) route.endpoint = endpoint_of(path);
+    route.dialect = dialect_of(segments);
+    route.gated = may_generate(method) &&
+                  (any_matches(gated_, segments) || (has_escapes && any_matches_split_first(gated_, path)));
+    if (route.gated) route.endpoint = endpoint_of(segments);
     return route;
 }
 

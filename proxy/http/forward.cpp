@@ -100,7 +100,8 @@ std::string upstream_head(const RequestHead& head, const Framing& framing, std::
     }
     append_field(out, "Via", head.minor == 0 ? "1.0 noren" : "1.1 noren");
     if (!keeps_id) append_field(out, "x-request-id", request_id);
-    return out.append("\r\n");
+    out.append("\r\n");
+    return out;
 }
 
 std::string downstream_head(const ResponseHead& head, const Delivery& delivery, std::string_view request_id) {
@@ -119,11 +120,14 @@ std::string downstream_head(const ResponseHead& head, const Delivery& delivery, 
     if (!head.fields.has("date")) append_field(out, "Date", delivery.date);
     if (!head.fields.has("x-request-id")) append_field(out, "x-request-id", request_id);
     if (!delivery.load_report.empty()) append_field(out, "endpoint-load-metrics", delivery.load_report);
-    return out.append("\r\n");
+    out.append("\r\n");
+    return out;
 }
 
 std::string interim_head(const ResponseHead& head) {
-    return answer_head(head).append("\r\n");
+    std::string out = answer_head(head);
+    out.append("\r\n");
+    return out;
 }
 
 std::string chunk_size_line(std::uint64_t size) {
@@ -140,7 +144,8 @@ std::string chunked_end(const Fields& trailers) {
     std::string out = "0\r\n";
     for (const Field& field : trailers.all())
         append_field(out, field.name, field.value);
-    return out.append("\r\n");
+    out.append("\r\n");
+    return out;
 }
 
 }  // namespace noren::proxy::http

@@ -18,8 +18,14 @@ struct Field {
     std::string_view value;  ///< without the blanks around it
 };
 
-/// Field names and tokens such as codings and connection options compare without regard to case.
-bool same_name(std::string_view a, std::string_view b);
+/// Letters alike without regard to case; both of the same size.
+bool same_letters(std::string_view a, std::string_view b);
+
+/// Field names and tokens such as codings and connection options compare without regard to case. Most differ
+/// in their length already.
+inline bool same_name(std::string_view a, std::string_view b) {
+    return a.size() == b.size() && same_letters(a, b);
+}
 
 /// Without the blanks and tabs around it.
 std::string_view trim(std::string_view text);
@@ -38,7 +44,10 @@ void for_each_element(std::string_view list, Visit&& visit) {
 
 class Fields {
   public:
-    void add(std::string_view name, std::string_view value) { all_.push_back({name, value}); }
+    void add(std::string_view name, std::string_view value) {
+        if (all_.empty()) all_.reserve(k_usual);
+        all_.push_back({name, value});
+    }
     const std::vector<Field>& all() const { return all_; }
     std::size_t count(std::string_view name) const;
     bool has(std::string_view name) const { return count(name) != 0; }
@@ -54,6 +63,8 @@ class Fields {
     bool lists(std::string_view name, std::string_view token) const;
 
   private:
+    static constexpr std::size_t k_usual = 8;
+
     std::vector<Field> all_;
 };
 

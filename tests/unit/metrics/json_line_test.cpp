@@ -102,7 +102,7 @@ TEST_CASE("a string is of bounded length") {
 }
 
 TEST_CASE("time is RFC 3339 in UTC with milliseconds") {
-    CHECK(std::regex_match(rfc3339_now(),
+    CHECK(std::regex_match(rfc3339_now().str(),
                            std::regex(R"(20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d\.\d{3}Z)")));
 }
 
