@@ -78,11 +78,7 @@ Phase ExchangeMeter::State::phase() const {
 ExchangeMeter::ExchangeMeter(Telemetry& telemetry, ApiEndpoint endpoint, bool gated,
                              std::string_view request_id, std::string_view method, std::string_view path,
                              TimePoint at)
-    : state_(std::make_unique<State>(telemetry, endpoint, gated, at)) {
-    state_->request_id = request_id;
-    state_->method = method;
-    state_->path = path;
-}
+    : state_(std::make_unique<State>(telemetry, endpoint, gated, request_id, method, path, at)) {}
 
 ExchangeMeter::~ExchangeMeter() {
     if (state_->finished) return;

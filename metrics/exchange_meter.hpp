@@ -54,7 +54,8 @@ struct ByteCounts {
 
 class ExchangeMeter {
   public:
-    /// at: t_recv, the head parsed. request_id, method and path (no query) are for the log line only.
+    /// at: t_recv, the head parsed. request_id, method and path (no query) are for the log line only, and
+    /// stay the caller's until finish() is over.
     /// gated: false = pass-through (counted in requests and bytes, not in latency figures).
     ExchangeMeter(Telemetry& telemetry, ApiEndpoint endpoint, bool gated, std::string_view request_id,
                   std::string_view method, std::string_view path, TimePoint at);

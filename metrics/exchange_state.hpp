@@ -27,11 +27,15 @@ class Held {
 };
 
 struct ExchangeMeter::State {
-    State(Telemetry& t, ApiEndpoint e, bool g, TimePoint at)
+    State(Telemetry& t, ApiEndpoint e, bool g, std::string_view id, std::string_view m, std::string_view p,
+          TimePoint at)
         : telemetry(t),
           endpoint(e),
           gated(g),
           began(at),
+          request_id(id),
+          method(m),
+          path(p),
           stages(at),
           inflight(std::in_place, t.process().inflight) {}
 
@@ -65,7 +69,7 @@ struct ExchangeMeter::State {
     const ApiEndpoint endpoint;
     const bool gated;
     const TimePoint began;
-    std::string request_id, method, path;
+    const std::string_view request_id, method, path;  ///< who made the meter keeps them
 
     StageClock stages;
     Stage before_stall = Stage::upload;
