@@ -1,6 +1,7 @@
 // Nothing is held back: the engine sends event k+1 only after the client has event k. A proxy that waits for
 // more, for whatever reason, makes these tests time out.
 
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -105,4 +106,40 @@ TEST_CASE("upload bytes reach the engine as they come, whatever the size") {
     }
     upstream.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     CHECK(client.receive_until("ok").ends_with("ok"));
+}
+
+TEST_CASE("heads of an answer that come cut in two, wherever, are the same heads") {
+    const std::string early = "HTTP/1.1 103 Early Hints\r\nLink: </menu>\r\n\r\n";
+    const std::string answer =
+        early +
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\n"
+        "x-request-id: soup\r\n\r\nok";
+    Listener engine;
+    NorenUnderTest noren(engine.url());
+    Peer client = Peer::connect(noren.port());
+    std::optional<Peer> upstream;
+    std::string uncut;
+    for (std::size_t cut = answer.size(); cut > 0; --cut) {
+        INFO("cut after " << cut << " bytes");
+        client.send(test::post_request("/v1/chat/completions", "{}"));
+        if (!upstream) upstream = engine.accept();
+        REQUIRE(upstream->receive_until("{}").ends_with("{}"));
+        upstream->send(answer.substr(0, cut));
+        std::string got;
+        if (cut >= early.size()) {
+            got = client.receive_until("</menu>\r\n\r\n");  // so noren has read the first part
+        } else {
+            CHECK(client.is_silent_for(1));
+        }
+        upstream->send(answer.substr(cut));
+        while (!got.ends_with("ok")) {
+            const std::string more = client.receive();
+            REQUIRE_FALSE(more.empty());
+            got += more;
+        }
+        if (uncut.empty()) uncut = got;
+        CHECK(got == uncut);
+    }
+    CHECK(uncut.starts_with(early));
+    CHECK(uncut.ends_with("\r\n\r\nok"));
 }
