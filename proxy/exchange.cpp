@@ -134,8 +134,11 @@ net::Task<Verdict> Exchange::connect() {
             engine_.retried ? std::nullopt : worker_.pool().take(upload_.replayable && upload_.body.done()))
         engine_.lease.emplace(std::move(*idle));
     if (!engine_.lease) {
+        // Who waited here for long dials by the rules of now: the engine's certificate may be another one
+        // too.
+        const std::uint64_t rules = worker_.pool().rules();
         upstream::Dial dial(worker_.loop(), worker_.services().resolver, worker_.services().engine,
-                            settings_->tls.upstream, down_.wakeup.waker());
+                            worker_.settings()->tls.upstream, down_.wakeup.waker());
         const Due deadline{deadline_after(start, settings_->config.timeouts.connect),
                            Reason::upstream_connect, "the engine cannot be reached in time"};
         std::optional<int> outcome;
@@ -154,7 +157,7 @@ net::Task<Verdict> Exchange::connect() {
             co_return make_failure(Reason::upstream_tls, tls.text);
         if (upstream::is_refusal(*outcome)) worker_.services().engine_health.doubt();
         if (*outcome != 0) co_return unreachable();
-        engine_.lease.emplace(worker_.pool(), dial.take(), false);
+        engine_.lease.emplace(worker_.pool(), dial.take(), false, rules);
     }
     engine_.lease->socket().wake(down_.wakeup.waker());
     engine_.out.emplace(engine_.lease->socket());
