@@ -155,6 +155,7 @@ net::Task<Verdict> Exchange::connect() {
         worker_.services().telemetry.upstream_connect(*outcome == 0, now - start);
         if (const auto tls = dial.tls_failure(); *outcome != 0 && tls.fault != net::TlsFault::none)
             co_return make_failure(Reason::upstream_tls, tls.text);
+        if (upstream::is_shortage(*outcome)) co_return no_connection_left();
         if (upstream::is_refusal(*outcome)) worker_.services().engine_health.doubt();
         if (*outcome != 0) co_return unreachable();
         engine_.lease.emplace(worker_.pool(), dial.take(), false, rules);
@@ -175,6 +176,15 @@ Failure Exchange::unreachable() const {
         failure.status = 503;
         failure.retry_after = retry_after(k_engine_start);
     }
+    return failure;
+}
+
+/// Not the engine's doing, and over when others have ended.
+Failure Exchange::no_connection_left() const {
+    Failure failure =
+        make_failure(Reason::internal_error,
+                     "no file descriptor or no memory is left for a connection to the engine", 503);
+    failure.retry_after = retry_after();
     return failure;
 }
 

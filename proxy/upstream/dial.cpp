@@ -15,6 +15,11 @@ bool is_refusal(int error) {
     return error == ECONNREFUSED || error == ENOENT;  // no socket at the Unix path, or a dead one's
 }
 
+bool is_shortage(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+           error == ENOSPC;  // of epoll_ctl(2)
+}
+
 Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Address& target,
            std::shared_ptr<const net::TlsContext> tls, const net::Waker& waker)
     : loop_(loop), tls_(std::move(tls)), waker_(waker) {

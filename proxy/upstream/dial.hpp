@@ -15,6 +15,8 @@ namespace noren::proxy::upstream {
 
 /// What a dial ended with: nobody listens there. Not that packets are lost, nor that the backlog is full.
 bool is_refusal(int error);
+/// ... noren itself lacks what a connection takes: descriptors or memory. It says nothing of the engine.
+bool is_shortage(int error);
 
 /// One attempt. Start it, sleep, look at it again whenever woken. Dropping it abandons the attempt.
 class Dial {
