@@ -149,7 +149,8 @@ net::Task<Verdict> Exchange::connect() {
             if (failure && failure->reason != Reason::upstream_connect) co_return failure;
             if (failure) outcome = ETIMEDOUT;
             if (outcome) break;
-            co_await down_.wakeup.wait(due.at);
+            const TimePoint until = std::min(due.at, dial.due());
+            co_await down_.wakeup.wait(until);
         }
         const TimePoint now = Clock::now();
         worker_.services().telemetry.upstream_connect(*outcome == 0, now - start);
