@@ -134,8 +134,11 @@ net::Task<Verdict> Exchange::connect() {
             engine_.retried ? std::nullopt : worker_.pool().take(upload_.replayable && upload_.body.done()))
         engine_.lease.emplace(std::move(*idle));
     if (!engine_.lease) {
+        // Who waited here for long dials by the rules of now: the engine's certificate may be another one
+        // too.
+        const std::uint64_t rules = worker_.pool().rules();
         upstream::Dial dial(worker_.loop(), worker_.services().resolver, worker_.services().engine,
-                            settings_->tls.upstream, down_.wakeup.waker());
+                            worker_.settings()->tls.upstream, down_.wakeup.waker());
         const Due deadline{deadline_after(start, settings_->config.timeouts.connect),
                            Reason::upstream_connect, "the engine cannot be reached in time"};
         std::optional<int> outcome;
@@ -146,15 +149,17 @@ net::Task<Verdict> Exchange::connect() {
             if (failure && failure->reason != Reason::upstream_connect) co_return failure;
             if (failure) outcome = ETIMEDOUT;
             if (outcome) break;
-            co_await down_.wakeup.wait(due.at);
+            const TimePoint until = std::min(due.at, dial.due());
+            co_await down_.wakeup.wait(until);
         }
         const TimePoint now = Clock::now();
         worker_.services().telemetry.upstream_connect(*outcome == 0, now - start);
         if (const auto tls = dial.tls_failure(); *outcome != 0 && tls.fault != net::TlsFault::none)
             co_return make_failure(Reason::upstream_tls, tls.text);
+        if (upstream::is_shortage(*outcome)) co_return no_connection_left();
         if (upstream::is_refusal(*outcome)) worker_.services().engine_health.doubt();
         if (*outcome != 0) co_return unreachable();
-        engine_.lease.emplace(worker_.pool(), dial.take(), false);
+        engine_.lease.emplace(worker_.pool(), dial.take(), false, rules);
     }
     engine_.lease->socket().wake(down_.wakeup.waker());
     engine_.out.emplace(engine_.lease->socket());
@@ -172,6 +177,15 @@ Failure Exchange::unreachable() const {
         failure.status = 503;
         failure.retry_after = retry_after(k_engine_start);
     }
+    return failure;
+}
+
+/// Not the engine's doing, and over when others have ended.
+Failure Exchange::no_connection_left() const {
+    Failure failure =
+        make_failure(Reason::internal_error,
+                     "no file descriptor or no memory is left for a connection to the engine", 503);
+    failure.retry_after = retry_after();
     return failure;
 }
 

@@ -157,6 +157,7 @@ class Exchange final : private relay::PayloadSink {
     void break_off();
     Failure refused(Reason reason, std::string_view detail);
     Failure unreachable() const;
+    Failure no_connection_left() const;
     std::uint32_t retry_after(std::chrono::duration<double> not_before = {}) const;
     bool answer_options();
 

@@ -80,6 +80,7 @@ net::Task<std::optional<bool>> Exchange::share_page() {
 
 Verdict Exchange::failure_of(const Outcome& outcome) const {
     if (outcome.ending == Ending::whole) return std::nullopt;
+    if (outcome.ours) return no_connection_left();
     if (outcome.ending == Ending::unreachable) return unreachable();
     return make_failure(reason_of(outcome.ending), outcome.detail);
 }

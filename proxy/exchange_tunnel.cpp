@@ -25,6 +25,11 @@ struct Lane {
     bool more = false;    ///< left for the next turn
 };
 
+/// Its last byte came long ago, and now it takes nothing any more either: no read and no write tells of that.
+bool is_gone(const Lane& lane) {
+    return lane.ended && lane.from.was_reset();
+}
+
 enum class Carried : unsigned char { nothing, some, source_broken, sink_broken };
 
 /// As much as is there and the sink's bound allows; an end is passed on behind the last byte.
@@ -68,6 +73,9 @@ net::Task<Verdict> Exchange::tunnel() {
         if (to_client == Carried::source_broken || to_engine == Carried::sink_broken)
             co_return make_failure(Reason::upstream_reset, "the engine broke the connection off");
         if (down.closed && up.closed) co_return std::nullopt;
+        if (is_gone(up)) co_return make_failure(Reason::client_closed, "the client broke the connection off");
+        if (is_gone(down))
+            co_return make_failure(Reason::upstream_reset, "the engine broke the connection off");
         const TimePoint now = Clock::now();
         if (to_client == Carried::some || to_engine == Carried::some) moved = now;
         const Due due = sooner({deadline_after(moved, settings_->config.timeouts.tunnel_idle),

@@ -86,8 +86,7 @@ void Worker::take_over(Newcomer newcomer) {
 
 void Worker::apply(std::shared_ptr<const Settings> settings) {
     loop_.post([this, next = std::move(settings)]() mutable {
-        // What is idle was let in by the rules before; what is busy ends with its exchange.
-        if (next->tls.upstream != settings_->tls.upstream) pool_.close_idle();
+        if (next->tls.upstream != settings_->tls.upstream) pool_.change_rules();
         settings_ = std::move(next);
         pool_.set_idle_timeout(settings_->config.upstream.idle_timeout);
     });

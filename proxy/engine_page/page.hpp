@@ -41,6 +41,7 @@ struct Outcome {
     Ending ending = Ending::broken;
     std::string_view detail;           ///< of a failure, a sentence of static storage
     std::shared_ptr<const Page> page;  ///< set exactly if it is whole, whatever its status
+    bool ours = false;                 ///< noren lacked what it takes: not the engine's doing
 };
 
 }  // namespace noren::proxy::engine_page

@@ -32,11 +32,11 @@ Outcome late() {
 Outcome not_connected(const upstream::Dialled& end) {
     if (end.late) return late();
     if (end.tls.fault != net::TlsFault::none) return {Ending::tls, end.tls.text, nullptr};
-    return {Ending::unreachable, "the engine cannot be reached", nullptr};
+    return {Ending::unreachable, "the engine cannot be reached", nullptr, upstream::is_shortage(end.error)};
 }
 
 Outcome no_memory() {
-    return {Ending::broken, "there was no memory for the engine's metrics page", nullptr};
+    return {Ending::broken, "there was no memory for the engine's metrics page", nullptr, true};
 }
 
 }  // namespace

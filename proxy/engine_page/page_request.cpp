@@ -56,6 +56,12 @@ void append_lower(std::string& out, std::string_view text) {
 PageRequest client_request(const http::RequestHead& head, std::string_view request_id) {
     PageRequest request;
     request.key.append(head.target).append("\n").append(head.authority).append("\n");
+    // An option may take away a field that is part of the key.
+    head.fields.for_each_of("connection", [&](std::string_view option) {
+        if (http::same_name(option, "close") || is_about_asker(option)) return;
+        append_lower(request.key, option);
+        request.key.append(" taken away\n");
+    });
     for (const http::Field& field : head.fields.all()) {
         if (is_about_asker(field.name)) continue;
         append_lower(request.key, field.name);

@@ -29,6 +29,7 @@ struct Socket::State final : Watcher {
     std::optional<int> connect_result;
     bool connecting = false;
     bool ending = false;  ///< the end of what we write could not be sent yet
+    bool broken = false;  ///< epoll has told of an error
     Readiness readiness;
     std::unique_ptr<TlsSession> tls;  ///< null: plain
 };
@@ -91,6 +92,8 @@ void Socket::State::ready(std::uint32_t events) {
     news |= can_read && !std::exchange(readiness.readable, readiness.readable || can_read);
     news |= can_write && !std::exchange(readiness.writable, readiness.writable || can_write);
     news |= over && !std::exchange(readiness.hung_up, readiness.hung_up || over);
+    const bool error = (events & EPOLLERR) != 0;
+    news |= error && !std::exchange(broken, true);
     if (ending) end_writing();
     if (news && waker) waker->notify();  // the last touch: the sleeper may end, and take this with it
 }
@@ -213,6 +216,10 @@ bool Socket::disturbed(bool now) {
 
 bool Socket::peer_closed() const {
     return state_->readiness.hung_up;
+}
+
+bool Socket::was_reset() const {
+    return state_->broken;
 }
 
 void Socket::shutdown_write() {

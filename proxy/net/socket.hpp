@@ -84,6 +84,8 @@ class Socket {
 
     /// True if the peer has sent its last byte or reset, even behind bytes that nobody has read yet.
     bool peer_closed() const;
+    /// True if the peer has reset the connection, perhaps after its last byte: no read tells of that then.
+    bool was_reset() const;
 
     void shutdown_write();
     /// Closes so that the peer sees a reset: the only way to show that a body without a length was cut.

@@ -1,6 +1,8 @@
 #include "proxy/upstream/dial.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -11,8 +13,18 @@ namespace noren::proxy::upstream {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
+namespace {
+// Of an address over the one behind it (RFC 8305 5).
+constexpr std::chrono::milliseconds k_head_start{250};
+}  // namespace
+
 bool is_refusal(int error) {
     return error == ECONNREFUSED || error == ENOENT;  // no socket at the Unix path, or a dead one's
+}
+
+bool is_shortage(int error) {
+    return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM ||
+           error == ENOSPC;  // of epoll_ctl(2)
 }
 
 Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Address& target,
@@ -41,9 +53,24 @@ Dial::Dial(net::Loop& loop, Resolver& resolver, const config::Address& target,
 }
 
 void Dial::try_next() {
-    const net::SocketAddress address = untried_.front();
+    attempts_.emplace_back(loop_, untried_.front(), waker_);
     untried_.erase(untried_.begin());
-    socket_.emplace(loop_, address, waker_);
+    next_at_ = net::Clock::now() + k_head_start;
+}
+
+/// The first to be connected stays, those that failed go.
+void Dial::look_at_attempts() {
+    for (auto attempt = attempts_.begin(); attempt != attempts_.end();) {
+        const std::optional<int> result = attempt->connect_result();
+        if (result == 0) {
+            socket_.emplace(std::move(*attempt));
+            attempts_.clear();
+            untried_.clear();
+            return;
+        }
+        if (result) last_error_ = *result;
+        attempt = result ? attempts_.erase(attempt) : attempt + 1;
+    }
 }
 
 std::optional<int> Dial::poll() {
@@ -52,13 +79,13 @@ std::optional<int> Dial::poll() {
         lookup_.reset();
         unresolved_ = untried_.empty();
         if (unresolved_) return EHOSTUNREACH;
-        try_next();
     }
     if (lookup_) return std::nullopt;
     for (;;) {
-        const std::optional<int> result = socket_->connect_result();
-        if (result == 0 && tls_) return shake_hands();
-        if (!result || *result == 0 || untried_.empty()) return result;
+        if (!socket_) look_at_attempts();
+        if (socket_) return tls_ ? shake_hands() : 0;
+        if (untried_.empty()) return attempts_.empty() ? std::optional(last_error_) : std::nullopt;
+        if (!attempts_.empty() && net::Clock::now() < next_at_) return std::nullopt;
         try_next();
     }
 }
@@ -94,7 +121,8 @@ net::Task<Dialled> dial(net::Loop& loop, Resolver& resolver, const config::Addre
     while (!(outcome = attempt.poll())) {
         end.late = net::Clock::now() >= deadline;
         if (end.late) co_return end;
-        co_await wakeup.wait(deadline);
+        const net::TimePoint until = std::min(deadline, attempt.due());
+        co_await wakeup.wait(until);
     }
     if (*outcome == 0) {
         end.socket.emplace(attempt.take());

@@ -1,6 +1,7 @@
 #pragma once
 // Opening a connection to the engine: resolve the name if it is one, try its addresses in turn, shake hands
-// if it is TLS.
+// if it is TLS. An address that does not answer holds nobody up for long: the next one is tried beside it
+// (RFC 8305).
 
 #include <memory>
 #include <optional>
@@ -15,8 +16,11 @@ namespace noren::proxy::upstream {
 
 /// What a dial ended with: nobody listens there. Not that packets are lost, nor that the backlog is full.
 bool is_refusal(int error);
+/// ... noren itself lacks what a connection takes: descriptors or memory. It says nothing of the engine.
+bool is_shortage(int error);
 
-/// One attempt. Start it, sleep, look at it again whenever woken. Dropping it abandons the attempt.
+/// One attempt. Start it, sleep, look at it again whenever woken, and at due(). Dropping it abandons the
+/// attempt.
 class Dial {
   public:
     /// tls: null = plain.
@@ -25,6 +29,8 @@ class Dial {
 
     /// Moves on; empty while it still runs, then an errno-like code, 0 = connected.
     std::optional<int> poll();
+    /// While it runs: when to look at it again, if nothing wakes before.
+    net::TimePoint due() const { return untried_.empty() ? net::k_never : next_at_; }
 
     /// Why it was, after poll() ended otherwise: which check of TLS did not pass; none = it was not TLS.
     net::TlsFailure tls_failure() const;
@@ -41,6 +47,7 @@ class Dial {
         std::vector<net::SocketAddress> found;
     };
     void try_next();
+    void look_at_attempts();
     std::optional<int> shake_hands();
 
     net::Loop& loop_;
@@ -49,7 +56,10 @@ class Dial {
     std::shared_ptr<Lookup> lookup_;  ///< shared with the resolver's answer, which may come too late
     bool unresolved_ = false;
     std::vector<net::SocketAddress> untried_;
-    std::optional<net::Socket> socket_;
+    net::TimePoint next_at_ = net::k_never;  ///< then the next one is tried, whatever those before do
+    std::vector<net::Socket> attempts_;      ///< under way
+    int last_error_ = 0;
+    std::optional<net::Socket> socket_;  ///< the first to be connected
 };
 
 /// How a dial ended that somebody waited for.

@@ -35,6 +35,7 @@ struct Finding {
     bool up = false;
     bool slow = false;  ///< nothing came in time
     std::string why;    ///< not up
+    bool ours = false;  ///< noren could not look: the engine is as it was
 };
 
 bool same_probing(const config::Upstream& a, const config::Upstream& b) {
@@ -43,11 +44,11 @@ bool same_probing(const config::Upstream& a, const config::Upstream& b) {
 }
 
 Finding slow() {
-    return {false, true, "no answer within upstream.health_timeout"};
+    return {false, true, "no answer within upstream.health_timeout", false};
 }
 
 Finding failed(std::string why) {
-    return {false, false, std::move(why)};
+    return {false, false, std::move(why), false};
 }
 
 std::string request_for(const config::Address& engine, const std::string& path) {
@@ -63,7 +64,7 @@ Finding judge_answer(std::string_view head) {
     const auto* answer = std::get_if<http::ResponseHead>(&parsed);
     if (!answer) return failed("its answer is not HTTP");
     if (answer->status >= 500) return failed("it answered " + std::to_string(answer->status));
-    return {true, false, {}};
+    return {true, false, {}, false};
 }
 
 }  // namespace
@@ -114,7 +115,9 @@ Finding HealthProbe::State::judge(const Dialled& end) const {
     if (end.late) return slow();
     if (end.tls.fault != net::TlsFault::none) return failed(std::string(end.tls.text));
     if (end.unresolved) return failed("cannot resolve the host name " + engine.host);
-    return failed("cannot connect: " + std::generic_category().message(end.error));
+    Finding finding = failed("cannot connect: " + std::generic_category().message(end.error));
+    finding.ours = is_shortage(end.error);
+    return finding;
 }
 
 net::Task<Finding> HealthProbe::State::ask(net::Socket& socket, TimePoint deadline) {
@@ -148,14 +151,14 @@ net::Task<Finding> HealthProbe::State::probe() {
 }
 
 void HealthProbe::State::take_in(const Finding& finding) {
-    slow_in_a_row = finding.slow ? slow_in_a_row + 1 : 0;
+    if (!finding.ours) slow_in_a_row = finding.slow ? slow_in_a_row + 1 : 0;
     {
         const std::lock_guard lock(error_mutex);
         last_error = finding.why;
     }
     const bool was_up = health.up();
     const bool only_slow = finding.slow && was_up && slow_in_a_row <= k_slow_probes_allowed;
-    const bool is_up = finding.up || only_slow;
+    const bool is_up = finding.up || only_slow || (finding.ours && was_up);
     health.set_up(is_up);
     if ((std::exchange(first, false) || is_up != was_up) && on_change) on_change(is_up, finding.why);
 }
@@ -181,7 +184,7 @@ net::Task<> HealthProbe::State::pause(TimePoint until) {
 
 net::Task<> HealthProbe::State::keep_probing() {
     for (;;) {
-        Finding finding{true, false, {}};
+        Finding finding{true, false, {}, false};
         if (probing()) finding = co_await probe();
         take_in(finding);
         co_await pause(Clock::now() + pause_after(finding));

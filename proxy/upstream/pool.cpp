@@ -5,13 +5,16 @@
 
 namespace noren::proxy::upstream {
 
-Lease::Lease(Pool& pool, net::Socket socket, bool reused)
-    : pool_(&pool), socket_(std::move(socket)), reused_(reused) {
+Lease::Lease(Pool& pool, net::Socket socket, bool reused, std::uint64_t rules)
+    : pool_(&pool), socket_(std::move(socket)), reused_(reused), rules_(rules) {
     pool_->active_.fetch_add(1, std::memory_order_relaxed);
 }
 
 Lease::Lease(Lease&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)), socket_(std::move(other.socket_)), reused_(other.reused_) {}
+    : pool_(std::exchange(other.pool_, nullptr)),
+      socket_(std::move(other.socket_)),
+      reused_(other.reused_),
+      rules_(other.rules_) {}
 
 Lease::~Lease() {
     if (pool_) pool_->active_.fetch_sub(1, std::memory_order_relaxed);
@@ -20,7 +23,7 @@ Lease::~Lease() {
 void Lease::give_back() {
     Pool* pool = std::exchange(pool_, nullptr);
     pool->active_.fetch_sub(1, std::memory_order_relaxed);
-    pool->keep(std::move(socket_));
+    pool->keep(std::move(socket_), rules_);
 }
 
 Pool::Pool(net::Loop& loop, Duration idle_timeout)
@@ -36,14 +39,14 @@ std::optional<Lease> Pool::take(bool can_retry) {
         const bool sound = candidate.since > oldest && !candidate.socket.disturbed(!can_retry);
         if (!sound) continue;
         publish();
-        return std::optional<Lease>(std::in_place, *this, std::move(candidate.socket), true);
+        return std::optional<Lease>(std::in_place, *this, std::move(candidate.socket), true, rules_);
     }
     publish();
     return std::nullopt;
 }
 
-void Pool::keep(net::Socket socket) {
-    if (idle_timeout_ <= Duration::zero()) return;
+void Pool::keep(net::Socket socket, std::uint64_t rules) {
+    if (idle_timeout_ <= Duration::zero() || rules != rules_) return;
     socket.wake_nobody();
     idle_.push_back({std::move(socket), Clock::now()});
     publish();
@@ -70,7 +73,8 @@ void Pool::reap() {
     if (!idle_.empty()) reap_later();
 }
 
-void Pool::close_idle() {
+void Pool::change_rules() {
+    ++rules_;
     idle_.clear();
     publish();
 }

@@ -20,7 +20,8 @@ class Pool;
 /// wrong in an exchange, a connection in an unknown state is never used again.
 class Lease {
   public:
-    Lease(Pool& pool, net::Socket socket, bool reused);
+    /// rules: Pool::rules() of when it was dialled.
+    Lease(Pool& pool, net::Socket socket, bool reused, std::uint64_t rules);
     ~Lease();
     Lease(Lease&& other) noexcept;
     Lease& operator=(Lease&&) = delete;
@@ -35,6 +36,7 @@ class Lease {
     Pool* pool_;
     net::Socket socket_;
     bool reused_;
+    std::uint64_t rules_;
 };
 
 /// The worker's thread only, but for the two counts. Keeps as many idle connections as have been busy at
@@ -49,7 +51,11 @@ class Pool {
 
     /// Idle connections older than this are closed, now and from now on. 0 = keep none.
     void set_idle_timeout(Duration timeout);
-    void close_idle();
+    /// Other rules for who passes for the engine are in force: no connection made by those before is used for
+    /// another request, neither one that is idle now nor one that is busy.
+    void change_rules();
+    /// Which rules are in force: a number that means nothing else.
+    std::uint64_t rules() const { return rules_; }
 
     std::uint64_t active() const { return active_.load(std::memory_order_relaxed); }
     std::uint64_t idle() const { return idle_count_.load(std::memory_order_relaxed); }
@@ -60,7 +66,7 @@ class Pool {
         net::Socket socket;
         TimePoint since;
     };
-    void keep(net::Socket socket);
+    void keep(net::Socket socket, std::uint64_t rules);
     void reap();
     void reap_later();
     void publish();
@@ -69,6 +75,7 @@ class Pool {
     Duration idle_timeout_;
     std::vector<Idle> idle_;  ///< oldest first
     bool reaping_ = false;
+    std::uint64_t rules_ = 0;
     std::atomic<std::uint64_t> active_{0};
     std::atomic<std::uint64_t> idle_count_{0};
 };

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/no_descriptors.hpp"
 #include "tests/support/noren_under_test.hpp"
 
 namespace {
@@ -168,6 +169,27 @@ TEST_CASE("an engine that counts as up and cannot be reached is a 502") {
     INFO(answer);
     CHECK(answer.starts_with("HTTP/1.1 502 "));
     CHECK(field_of(answer, "Retry-After").empty());
+}
+
+TEST_CASE("that noren has no descriptor left for a connection to the engine is not the engine's fault") {
+    Listener engine;
+    NorenUnderTest noren(engine.url());
+    std::vector<Peer> clients;
+    for (const std::string& request : {test::post_request("/v1/chat/completions", "{}"),
+                                       std::string("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")}) {
+        Peer& client = clients.emplace_back(Peer::connect(noren.port()));
+        client.send("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n");  // noren has accepted it
+        REQUIRE(client.receive_until("\r\n\r\n").starts_with("HTTP/1.1 2"));
+        const test::NoDescriptors none;
+        client.send(request);
+        const std::string answer = client.receive_until("\r\n\r\n");
+        CHECK(answer.starts_with("HTTP/1.1 503 "));
+        CHECK(field_of(answer, "x-noren-reason") == "internal_error");
+        CHECK_FALSE(field_of(answer, "Retry-After").empty());
+    }
+    CHECK(noren.reaches("noren_inflight_requests", 0));
+    CHECK(noren.metric("noren_failures_total{reason=\"internal_error\"}") == 2);
+    CHECK(noren.metric("noren_upstream_errors_total{reason=\"connect\"}") == 0);
 }
 
 TEST_CASE("an engine that is gone is found out by the first request that meets nobody") {

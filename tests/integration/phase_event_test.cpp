@@ -1,10 +1,6 @@
 // Every phase a request can be in, against everything that can happen to it then: what its client sees, what
 // the log says of it, and that nothing is left behind.
 
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -20,6 +16,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/support/no_descriptors.hpp"
 #include "tests/support/noren_under_test.hpp"
 
 namespace {
@@ -285,24 +282,6 @@ class Scene {
     std::string received_;
 };
 
-/// For as long as this lives, the process gets no new descriptor.
-class NoDescriptors {
-  public:
-    NoDescriptors() {
-        ::getrlimit(RLIMIT_NOFILE, &before_);
-        const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-        ::close(next);
-        const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
-        ::setrlimit(RLIMIT_NOFILE, &none);
-    }
-    ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-    NoDescriptors(const NoDescriptors&) = delete;
-    NoDescriptors& operator=(const NoDescriptors&) = delete;
-
-  private:
-    rlimit before_{};
-};
-
 /// True: the scene is to go on as if nothing had been.
 bool happen(const std::string& event, const std::string& phase, Scene& scene) {
     if (event == "client_fin") scene.client().close();
@@ -326,7 +305,7 @@ bool happen(const std::string& event, const std::string& phase, Scene& scene) {
     }
     if (event == "no_descriptors") {
         Peer turned_away = Peer::connect(scene.noren().port());
-        const NoDescriptors none;
+        const test::NoDescriptors none;
         scene.client().is_silent_for(20);
     }
     return phase == "idle" ? event.starts_with("engine") || event == "reload" || event == "limit" ||

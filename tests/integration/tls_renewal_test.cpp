@@ -68,3 +68,40 @@ TEST_CASE("a renewed certificate is shown to new connections and touches no runn
     client.send(test::post_request("/v1/chat/completions", "{}"));  // the connection itself lives on, too
     CHECK(noren.reaches("noren_running_requests", 1));
 }
+
+TEST_CASE("new rules for the engine hold for connections that were busy, and for who waited, too") {
+    const PemFiles files, strangers;
+    const test::Certified before = strangers.issue("before"), after = files.issue("after");
+    Listener listener;
+    NorenUnderTest noren("https://127.0.0.1:" + std::to_string(listener.port()), [&](auto& config) {
+        config.upstream.tls.verify = "off";
+        config.admission.max_concurrency = 1;
+    });
+    const std::string ask = test::post_request("/v1/chat/completions", "{}");
+    Peer first = Peer::connect(noren.port());
+    first.send(ask);
+    TlsPeer busy = TlsPeer::server(listener.accept(), {.own = before});
+    busy.receive_until("{}");
+    Peer second = Peer::connect(noren.port());
+    second.send(ask);
+    REQUIRE(noren.reaches("noren_queued_requests", 1));
+
+    noren.reload([&](auto& config) {
+        files.trust(config);
+        config.upstream.tls.verify = "on";
+    });
+    busy.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    CHECK(first.receive_until("\r\n\r\nok").ends_with("\r\n\r\nok"));
+    CHECK(busy.receive().empty());  // and no second request
+    SECTION("the one that passes now is asked") {
+        TlsPeer engine = TlsPeer::server(listener.accept(), {.own = after});
+        engine.receive_until("{}");
+        engine.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        CHECK(second.receive_until("\r\n\r\nok").starts_with("HTTP/1.1 200 "));
+    }
+    SECTION("the one that passed before is not") {
+        TlsPeer::server(listener.accept(), {.own = before});
+        CHECK(second.receive_until("\r\n\r\n").starts_with("HTTP/1.1 502 "));
+    }
+    CHECK(noren.reaches("noren_inflight_requests", 0));
+}

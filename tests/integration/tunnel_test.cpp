@@ -126,6 +126,24 @@ TEST_CASE("a broken side breaks the tunnel") {
         CHECK(noren.reaches("noren_inflight_requests", 0));
         CHECK(noren.reaches(k_requests + "\"client_closed\"}", 1));
     }
+    SECTION("the engine, after it had said all it had to say") {
+        Tunnel tunnel = open(noren, listener);
+        tunnel.engine.shutdown_write();
+        CHECK(tunnel.client.receive().empty());
+        CHECK_FALSE(tunnel.client.was_reset());
+        tunnel.engine.reset();
+        CHECK(noren.reaches("noren_inflight_requests", 0));
+        CHECK(noren.reaches(k_requests + "\"upstream_error\"}", 1));
+    }
+    SECTION("the client, after it had said all it had to say") {
+        Tunnel tunnel = open(noren, listener);
+        tunnel.client.shutdown_write();
+        CHECK(tunnel.engine.receive().empty());
+        CHECK_FALSE(tunnel.engine.was_reset());
+        tunnel.client.reset();
+        CHECK(noren.reaches("noren_inflight_requests", 0));
+        CHECK(noren.reaches(k_requests + "\"client_closed\"}", 1));
+    }
     CHECK(noren.metric("noren_tunnels") == 0);
 }
 

@@ -13,6 +13,7 @@
 #include <boost/asio/write.hpp>
 #include <catch2/catch.hpp>
 
+#include "tests/support/no_descriptors.hpp"
 #include "tests/support/temp_dir.hpp"
 
 namespace noren::proxy::upstream {
@@ -311,6 +312,21 @@ TEST_CASE("a flood of doubts is not a flood of looks") {
         std::chrono::minutes(1));
     REQUIRE(engine.requests.size() == 5);
     CHECK(net::Clock::now() - began >= 4 * milliseconds(250));
+}
+
+TEST_CASE("a look that noren itself has no descriptor for says nothing of the engine") {
+    asio::io_context io;
+    TcpEngine engine(io, any_port());
+    Probing probing(io, {"127.0.0.1", engine.port(), {}}, settings(std::chrono::hours(1)));
+    REQUIRE(probing.becomes(true));
+    {
+        const ::test::NoDescriptors none;
+        probing.health.doubt();
+        REQUIRE(probing.runs_until([&] { return !probing.probe.last_error().empty(); }));
+    }
+    CHECK(probing.probe.last_error().starts_with("cannot connect: "));
+    CHECK(probing.health.up());
+    CHECK(probing.changes.size() == 1);
 }
 
 TEST_CASE("without probing the engine counts as up, and probing can be turned on") {

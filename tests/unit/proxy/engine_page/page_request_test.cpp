@@ -43,6 +43,8 @@ TEST_CASE("what might change the answer does") {
                                                 "If-None-Match: \"x\"\r\n",
                                                 "Range: bytes=0-9\r\n",
                                                 "X-Anything: else\r\n",
+                                                "Accept: text/plain\r\nConnection: Accept\r\n",
+                                                "Cookie: a=b\r\nConnection: close, cookie\r\n",
                                                 "x-b3-: \r\n"};
     for (std::size_t i = 0; i < different.size(); ++i)
         for (std::size_t j = 0; j < i; ++j) {
