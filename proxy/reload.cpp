@@ -46,13 +46,17 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
       schedule_(std::chrono::steady_clock::now()),
       timer_(io),
       last_{true, "loaded at start", {}, {}, {}},
-      last_at_(metrics::rfc3339_now()) {}
+      last_at_(metrics::rfc3339_now()) {
+    remember_origins(loaded);
+}
 
 void Reload::start() {
     warn_of(limit_loaded_);
     const auto file = sources_.file();
     if (!file) return;
     if (says_nothing(file_text_)) log_.event(Level::warning, k_empty_file);
+    for (const std::string& key : overruled_)
+        log_.event(Level::info, key);
     config_file_ = watch(*file, file_text_);
     if (!config_file_->events && !only_polls())
         log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");
@@ -88,6 +92,16 @@ void Reload::watch_limit_file(std::string_view loaded) {
 
 void Reload::warn_of(const config::LimitFile& file) {
     if (!file.warning.empty()) log_.event(Level::warning, file.warning);
+}
+
+/// In the order of the keys' names.
+void Reload::remember_origins(const config::Resolved& resolved) {
+    stronger_.clear();
+    overruled_.clear();
+    for (const auto& [key, origin] : resolved.origins)
+        if (origin.line == 0) stronger_.push_back(key + " by " + origin.source);
+    for (const config::Overruled& key : resolved.overruled)
+        overruled_.push_back(key.to_string());
 }
 
 void Reload::watch_events(const std::shared_ptr<Watched>& watched) {
@@ -167,6 +181,9 @@ ReloadResult Reload::take(config::Resolved resolved) {
         running_ = config::apply_live(running_, *resolved.config);
         if (running_.admission.max_concurrency_file != limit_file) watch_limit_file(resolved.limit_file.text);
         apply_(running_);
+        remember_origins(resolved);
+        for (const std::string& key : overruled_)
+            note(Level::info, key);
     }
     report(result);
     return last_;
@@ -201,6 +218,7 @@ void Reload::note(Level level, const std::string& text) {
 
 void Reload::describe(Status& status) const {
     status.config_file = sources_.file().value_or(std::string());
+    status.stronger = stronger_;
     status.last_reload_ok = last_.ok;
     status.last_reload_at = last_at_;
     status.last_reload_errors = last_.errors;

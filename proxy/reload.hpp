@@ -71,6 +71,7 @@ class Reload {
     void watch_limit_file(std::string_view loaded);
     void watch_events(const std::shared_ptr<Watched>& watched);
     void warn_of(const config::LimitFile& file);
+    void remember_origins(const config::Resolved& resolved);
     void watch_clock();
     bool is_newly_gone();
     void look();
@@ -91,7 +92,9 @@ class Reload {
     asio::steady_timer timer_;
     std::optional<std::chrono::steady_clock::time_point> gone_since_;  ///< the config file
     bool gone_told_ = false;
-    std::string notes_;  ///< of the reload that is going on
+    std::vector<std::string> stronger_;   ///< than the file: "admission.max_queue by --max-queue"
+    std::vector<std::string> overruled_;  ///< one sentence for each key that the file sets in vain
+    std::string notes_;                   ///< of the reload that is going on
     ReloadResult last_;
     std::string last_at_;
 };
