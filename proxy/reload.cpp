@@ -31,6 +31,22 @@ bool says_nothing(std::string_view yaml) {
     return true;
 }
 
+/// "admission.max_queue by --max-queue", in the order of the keys' names.
+std::vector<std::string> stronger_than_file(const config::Resolved& resolved) {
+    std::vector<std::string> keys;
+    for (const auto& [key, origin] : resolved.origins)
+        if (origin.line == 0) keys.push_back(key + " by " + origin.source);
+    return keys;
+}
+
+/// One sentence for each key that the file sets in vain.
+std::vector<std::string> overruled_in(const config::Resolved& resolved) {
+    std::vector<std::string> sentences;
+    for (const config::Overruled& key : resolved.overruled)
+        sentences.push_back(key.to_string());
+    return sentences;
+}
+
 }  // namespace
 
 Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sources sources,
@@ -45,10 +61,10 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
       io_(io),
       schedule_(std::chrono::steady_clock::now()),
       timer_(io),
+      stronger_(stronger_than_file(loaded)),
+      overruled_(overruled_in(loaded)),
       last_{true, "loaded at start", {}, {}, {}},
-      last_at_(metrics::rfc3339_now()) {
-    remember_origins(loaded);
-}
+      last_at_(metrics::rfc3339_now()) {}
 
 void Reload::start() {
     warn_of(limit_loaded_);
@@ -92,16 +108,6 @@ void Reload::watch_limit_file(std::string_view loaded) {
 
 void Reload::warn_of(const config::LimitFile& file) {
     if (!file.warning.empty()) log_.event(Level::warning, file.warning);
-}
-
-/// In the order of the keys' names.
-void Reload::remember_origins(const config::Resolved& resolved) {
-    stronger_.clear();
-    overruled_.clear();
-    for (const auto& [key, origin] : resolved.origins)
-        if (origin.line == 0) stronger_.push_back(key + " by " + origin.source);
-    for (const config::Overruled& key : resolved.overruled)
-        overruled_.push_back(key.to_string());
 }
 
 void Reload::watch_events(const std::shared_ptr<Watched>& watched) {
@@ -181,7 +187,8 @@ ReloadResult Reload::take(config::Resolved resolved) {
         running_ = config::apply_live(running_, *resolved.config);
         if (running_.admission.max_concurrency_file != limit_file) watch_limit_file(resolved.limit_file.text);
         apply_(running_);
-        remember_origins(resolved);
+        stronger_ = stronger_than_file(resolved);
+        overruled_ = overruled_in(resolved);
         for (const std::string& key : overruled_)
             note(Level::info, key);
     }

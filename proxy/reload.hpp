@@ -71,7 +71,6 @@ class Reload {
     void watch_limit_file(std::string_view loaded);
     void watch_events(const std::shared_ptr<Watched>& watched);
     void warn_of(const config::LimitFile& file);
-    void remember_origins(const config::Resolved& resolved);
     void watch_clock();
     bool is_newly_gone();
     void look();
