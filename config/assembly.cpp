@@ -107,7 +107,9 @@ void Assembly::decode_entry(const Value& key, const Value& value, std::string_vi
 }
 
 void Assembly::add_override(const Key& key, std::string_view text, std::string_view source) {
-    origins_[key.path()] = {std::string(source), 0};
+    Origin& origin = origins_[key.path()];
+    if (origin.line > 0) overruled_.emplace(key.path(), origin);
+    origin = {std::string(source), 0};
     read_key(key, Value::scalar(std::string(text)), {source, 0});
 }
 
@@ -170,6 +172,8 @@ LoadResult Assembly::finish() && {
     LoadResult result;
     if (mistakes_.empty()) result.config = std::move(config_);
     result.mistakes = std::move(mistakes_);
+    for (const auto& [key, in_file] : overruled_)
+        result.overruled.push_back({in_file, key, origins_.at(key).source});
     result.origins = std::move(origins_);
     return result;
 }

@@ -46,6 +46,7 @@ class Assembly {
 
     Config config_;
     Origins origins_;
+    Origins overruled_;  ///< where the file sets what an override has taken over
     std::vector<Mistake> mistakes_;
     /// Keys whose value in config_ is not what somebody asked for.
     std::set<std::string, std::less<>> refused_;

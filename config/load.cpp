@@ -44,6 +44,11 @@ Resolved finish(const Sources& sources, Assembly&& assembly, std::string file_te
 
 }  // namespace
 
+std::string Overruled::to_string() const {
+    return in_file.source + ":" + std::to_string(in_file.line) + ": " + key + " is not in force: " + by +
+           " is stronger";
+}
+
 void LoadResult::add_mistake(std::string_view key, std::string found, std::string expected) {
     const auto set = origins.find(key);
     const Origin origin = set == origins.end() ? Origin{"defaults", 0} : set->second;

@@ -27,10 +27,22 @@ struct Origin {
 /// Key path to origin, for every key that is not at its default by omission.
 using Origins = std::map<std::string, Origin, std::less<>>;
 
+/// A key that the file sets in vain: whatever it says there, something stronger has the say.
+struct Overruled {
+    Origin in_file;
+    std::string key;
+    std::string by;  ///< flag, variable or the path of admission.max_concurrency_file
+
+    bool operator==(const Overruled&) const = default;
+    /// "noren.yaml:3: admission.max_queue is not in force: --max-queue is stronger"
+    std::string to_string() const;
+};
+
 struct LoadResult {
     std::optional<Config> config;   ///< set exactly if there are no mistakes
     std::vector<Mistake> mistakes;  ///< those of the file in the order of its lines; at most 101
     Origins origins;
+    std::vector<Overruled> overruled;  ///< in the order of the keys' names
 
     bool ok() const { return config.has_value(); }
     /// About the value of a key, at the place it comes from. The config is the caller's to take away.

@@ -145,7 +145,7 @@ show_load() {
 }
 status=0
 [ $with_load -eq 0 ] || show_load
-say "Where to look"
+say "Where to look$([ $once -eq 0 ] || echo ' (all of it ends now; without --once it stays)')"
 printf '  %-44s %s\n' \
     "send requests here (OpenAI, Anthropic, ...)" "http://127.0.0.1:$data/v1/chat/completions" \
     "metrics for Prometheus" "http://127.0.0.1:$ops/metrics" \

@@ -196,7 +196,11 @@ void App::end() {
 
 Drain::Hooks App::drain_hooks() {
     return {
-        .lame_duck = [this] { server_.stop(Stop::closing); },
+        .lame_duck =
+            [this] {
+                server_.stop(Stop::closing);
+                if (!terminating_) log_.event(Level::info, "draining");  // else that is told already
+            },
         .refuse =
             [this] {
                 gate_.close();

@@ -31,6 +31,22 @@ bool says_nothing(std::string_view yaml) {
     return true;
 }
 
+/// "admission.max_queue by --max-queue", in the order of the keys' names.
+std::vector<std::string> stronger_than_file(const config::Resolved& resolved) {
+    std::vector<std::string> keys;
+    for (const auto& [key, origin] : resolved.origins)
+        if (origin.line == 0) keys.push_back(key + " by " + origin.source);
+    return keys;
+}
+
+/// One sentence for each key that the file sets in vain.
+std::vector<std::string> overruled_in(const config::Resolved& resolved) {
+    std::vector<std::string> sentences;
+    for (const config::Overruled& key : resolved.overruled)
+        sentences.push_back(key.to_string());
+    return sentences;
+}
+
 }  // namespace
 
 Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sources sources,
@@ -45,6 +61,8 @@ Reload::Reload(asio::io_context& io, const config::Resolved& loaded, config::Sou
       io_(io),
       schedule_(std::chrono::steady_clock::now()),
       timer_(io),
+      stronger_(stronger_than_file(loaded)),
+      overruled_(overruled_in(loaded)),
       last_{true, "loaded at start", {}, {}, {}},
       last_at_(metrics::rfc3339_now().str()) {}
 
@@ -53,6 +71,8 @@ void Reload::start() {
     const auto file = sources_.file();
     if (!file) return;
     if (says_nothing(file_text_)) log_.event(Level::warning, k_empty_file);
+    for (const std::string& key : overruled_)
+        log_.event(Level::info, key);
     config_file_ = watch(*file, file_text_);
     if (!config_file_->events && !only_polls())
         log_.event(Level::warning, "no inotify: the config is looked at every few seconds only");
@@ -167,6 +187,10 @@ ReloadResult Reload::take(config::Resolved resolved) {
         running_ = config::apply_live(running_, *resolved.config);
         if (running_.admission.max_concurrency_file != limit_file) watch_limit_file(resolved.limit_file.text);
         apply_(running_);
+        stronger_ = stronger_than_file(resolved);
+        overruled_ = overruled_in(resolved);
+        for (const std::string& key : overruled_)
+            note(Level::info, key);
     }
     report(result);
     return last_;
@@ -201,6 +225,7 @@ void Reload::note(Level level, const std::string& text) {
 
 void Reload::describe(Status& status) const {
     status.config_file = sources_.file().value_or(std::string());
+    status.stronger = stronger_;
     status.last_reload_ok = last_.ok;
     status.last_reload_at = last_at_;
     status.last_reload_errors = last_.errors;

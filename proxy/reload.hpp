@@ -91,7 +91,9 @@ class Reload {
     asio::steady_timer timer_;
     std::optional<std::chrono::steady_clock::time_point> gone_since_;  ///< the config file
     bool gone_told_ = false;
-    std::string notes_;  ///< of the reload that is going on
+    std::vector<std::string> stronger_;   ///< than the file: "admission.max_queue by --max-queue"
+    std::vector<std::string> overruled_;  ///< one sentence for each key that the file sets in vain
+    std::string notes_;                   ///< of the reload that is going on
     ReloadResult last_;
     std::string last_at_;
 };

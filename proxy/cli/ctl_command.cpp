@@ -39,7 +39,7 @@ int explain_no_connection(const CtlOptions& options, const error_code& error, st
         return k_failed;
     }
     err << "noren ctl: no noren listens on " << options.socket << " (" << error.message()
-        << "); is it running, and is this its control.socket?\n";
+        << "); is it running, and is this its control.socket? --config FILE or --socket PATH name another\n";
     return k_nobody_there;
 }
 

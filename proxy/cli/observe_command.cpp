@@ -192,6 +192,11 @@ std::optional<std::size_t> piece_size(const std::string& split) {
     return error == std::errc() && used == end && size > 0 ? std::optional(size) : std::nullopt;
 }
 
+bool looks_like_json(std::string_view body) {
+    const std::size_t first = body.find_first_not_of(" \r\n\t");
+    return first != std::string_view::npos && (body[first] == '{' || body[first] == '[');
+}
+
 /// Empty if there is one. options: with the content type that the body was taken for.
 std::string why_no_first_token(const ObserveOptions& options, bool guessed, std::string_view body) {
     const Observation seen = Trial(options, body).whole().seen;
@@ -199,6 +204,9 @@ std::string why_no_first_token(const ObserveOptions& options, bool guessed, std:
     if (seen.opaque)
         return "its Content-Encoding is " + options.content_encoding + ", and noren does not look inside";
     if (body.empty()) return "the body is empty";
+    if (!seen.streaming && guessed && !looks_like_json(body))
+        return "it is not streamed, by its first bytes: they begin neither an event stream nor JSON; "
+               "--content-type says what it is";
     if (!seen.streaming)
         return "it is not streamed: its Content-Type" + std::string(guessed ? ", by its first bytes," : "") +
                " is " + options.content_type + ", not text/event-stream or application/x-ndjson";

@@ -132,8 +132,8 @@ void print_status(const json::object& object, std::ostream& out) {
     row(out, "waiting",
         status.text("/admission/waiting") + " of " + status.text("/admission/queue_capacity"));
     row(out, "in flight",
-        status.text("/inflight") + ", " + status.text("/awaiting_first_token") +
-            " of them before their first token");
+        status.text("/inflight") +
+            "; in the engine without output yet: " + status.text("/awaiting_first_token"));
     row(out, "listening",
         status.text("/listen") + ", " + status.text("/connections") + " connections, " +
             status.text("/workers") + " workers");
@@ -141,6 +141,8 @@ void print_status(const json::object& object, std::ostream& out) {
     row(out, "ops", status.text("/ops"));
     const std::string file = status.text("/config/file");
     row(out, "config", file.empty() ? "no file" : file);
+    if (const auto keys = status.list("/config/stronger"); !file.empty() && !keys.empty())
+        row(out, "stronger", "than the file: " + joined(keys));
     row(out, "last reload", last_reload(status));
     for (const json::value& error : status.list("/config/last_reload_errors"))
         row(out, "", plain_text(error));

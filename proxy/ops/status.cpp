@@ -46,6 +46,7 @@ std::string to_json(const Status& s) {
         {"inflight", s.inflight},
         {"awaiting_first_token", s.awaiting_first_token},
         {"config", json::object{{"file", json_text(s.config_file)},
+                                {"stronger", json_texts(s.stronger)},
                                 {"last_reload_ok", s.last_reload_ok},
                                 {"last_reload_at", json_text(s.last_reload_at)},
                                 {"last_reload_errors", json_texts(s.last_reload_errors)},

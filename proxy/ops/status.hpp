@@ -30,7 +30,8 @@ struct Status {
     std::uint64_t configured_limit = 0;  ///< differs from concurrency_limit while that is overridden
     bool limit_overridden = false;       ///< by `noren ctl limit`
     std::uint64_t running = 0, waiting = 0, inflight = 0, awaiting_first_token = 0;
-    std::string config_file;  ///< empty: none
+    std::string config_file;            ///< empty: none
+    std::vector<std::string> stronger;  ///< than the file: "admission.max_queue by --max-queue"
     bool last_reload_ok = true;
     std::string last_reload_at;  ///< RFC 3339
     std::vector<std::string> last_reload_errors;

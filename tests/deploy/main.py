@@ -303,6 +303,15 @@ def bare_metal():
             faults = faults or [f"{one} is missing" for one in (noren, example, unit) if not os.path.exists(one)]
             check("cmake --install: the program, its example config and the unit", faults)
             check("... and the installed noren takes the installed example", faults or fails([noren, "check", example]))
+            with open(unit_file, encoding="utf-8") as file:
+                text = file.read()
+            for prefix in ("/usr/local", "/opt/noren"):
+                faults = fails(["cmake", "--install", build, "--prefix", prefix], env={**os.environ, "DESTDIR": root})
+                unit = f"{root}{prefix}/lib/systemd/system/noren.service"
+                if not faults:
+                    with open(unit, encoding="utf-8") as file:
+                        faults = [] if file.read() == text.replace("/usr/local", prefix) else [f"{unit} is another unit"]
+                check(f"... the unit under {prefix} starts the noren that is there", faults)
     if not shutil.which("systemd-analyze"):
         skip("the systemd unit", "no systemd-analyze here")
         return

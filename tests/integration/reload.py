@@ -8,6 +8,7 @@ import argparse
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -231,6 +232,12 @@ def told(stack, changes):
     said = stack.ctl("reload").stdout
     check("one that changes nothing says that", said == "the config is good; nothing changed\n", said)
 
+    stack.ctl("drain")
+    wait_for("the log to tell of the drain", lambda: '"msg":"draining"' in stack.noren_log())
+    stack.ctl("undrain")
+    wait_for("the log to tell of its end", lambda: "drain called off" in stack.noren_log())
+    check("a drain by hand, and that it is called off, is in the log", True)
+
     text = changes.text(6)
     os.unlink(stack.config_file)
     wait_for("the missing file to be seen", lambda: stack.metrics()["noren_config_last_reload_successful"] == 0, 40)
@@ -249,6 +256,28 @@ def told(stack, changes):
         wait_for("the defaults", lambda: stack.metrics()["noren_concurrency_limit"] == 256)
         wait_for("the warning", lambda n=before: stack.noren_log().count(empty) > n)
         check(f"{what} is taken over with a warning", f'"level":"warning","msg":"{empty}"' in stack.noren_log())
+
+
+def told_in_vain(stack):
+    """An edit of a key that a flag or a variable overrules."""
+    def line_of(key, by):
+        with open(stack.config_file, encoding="utf-8") as file:
+            line = next(n for n, text in enumerate(file, 1) if key.split(".")[-1] in text)
+        return f"{stack.config_file}:{line}: {key} is not in force: {by} is stronger"
+
+    limit, queue = "admission.max_concurrency", "admission.max_queue"
+    check("what the file says in vain is told at the start", line_of(limit, "--max-concurrency") in stack.noren_log() and
+          queue not in stack.noren_log())
+    stack.write_config("admission:\n  max_concurrency: 9\n  max_queue: 8\n")
+    wait_for("the log to say so", lambda: line_of(queue, "NOREN_MAX_QUEUE") in stack.noren_log())
+    said = stack.ctl("reload").stdout
+    in_vain = "; ".join((line_of(limit, "--max-concurrency"), line_of(queue, "NOREN_MAX_QUEUE")))
+    check("... and at an edit, by the log and by ctl reload", said == f"the config is good; {in_vain}\n", said)
+    status = stack.ctl("status").stdout
+    by = re.search(r"^stronger +than the file: (.*)$", status, re.M)
+    check("... and the status names all that the file does not decide", by and by[1].split(", ") == [
+        "admission.max_concurrency by --max-concurrency", "admission.max_queue by NOREN_MAX_QUEUE", "listen by --listen",
+        "ops.listen by --ops", "upstream.url by --upstream"], status)
 
 
 def main():
@@ -291,6 +320,9 @@ def main():
 
     with Stack(options.bin) as stack:
         told(stack, Changes(stack, ""))
+    with Stack(options.bin, config="admission: {max_concurrency: 5}\n", noren_args=["--max-concurrency", "64"],
+               env={**os.environ, "NOREN_MAX_QUEUE": "16"}) as stack:
+        told_in_vain(stack)
     print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")
     return 0 if all(RESULTS) else 1
 

@@ -55,6 +55,11 @@ std::string about_refusals(const Summary& s) {
     return text + (least == most ? " s" : " to " + most + " s");
 }
 
+/// Where no body could be checked, a 0 would read as if all of them were wrong; those are among the failed.
+std::string told_checked(const Summary& s) {
+    return s.body_checked == 0 && s.ok > 0 ? "-" : grouped(s.body_checked);
+}
+
 /// One url, one stage: every figure with its whole spread.
 void print_one(const Summary& s, std::ostream& out) {
     TextTable counts;
@@ -62,7 +67,7 @@ void print_one(const Summary& s, std::ostream& out) {
     counts.row("sent", {grouped(s.requests)}, "in " + rounded(s.seconds) + " s");
     counts.row("answered whole", {grouped(s.ok)},
                percent(s.ok, s.requests) + ", " + rounded(s.per_second(s.ok)) + " per second");
-    counts.row("  every byte of the body right", {grouped(s.body_checked)});
+    counts.row("  every byte of the body right", {told_checked(s)});
     counts.row("refused (429, 503)", {grouped(s.refused)}, about_refusals(s));
     counts.row("failed", {grouped(s.failed)});
     if (s.left > 0) counts.row("left by our client on purpose", {grouped(s.left)});
@@ -101,11 +106,16 @@ class Comparison {
             count(label, member);
     }
 
-    void count(const std::string& label, std::uint64_t Summary::* member) {
+    template <typename Told>
+    void cells(const std::string& label, const Told& told) {
         std::vector<std::string> cells;
         for (const Part* part : parts_)
-            cells.push_back(grouped(part->summary.*member));
+            cells.push_back(told(part->summary));
         table_.row(label, std::move(cells));
+    }
+
+    void count(const std::string& label, std::uint64_t Summary::* member) {
+        cells(label, [member](const Summary& s) { return grouped(s.*member); });
     }
 
     void row(const std::string& label, const Number& number, Difference difference) {
@@ -150,7 +160,7 @@ void print_side_by_side(Comparison table, std::ostream& out) {
     table.section("Requests");
     table.count("sent", &Summary::requests);
     table.count("answered whole", &Summary::ok);
-    table.count("  every byte of the body right", &Summary::body_checked);
+    table.cells("  every byte of the body right", told_checked);
     table.count("refused (429, 503)", &Summary::refused);
     table.count("failed", &Summary::failed);
     table.count_if_any("left by our client on purpose", &Summary::left);

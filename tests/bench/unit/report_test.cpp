@@ -144,6 +144,7 @@ TEST_CASE("a report says what was checked, and what was not") {
     CHECK_THAT(engine, Catch::Contains("\nmarker.\nNot each byte of the body"));
     CHECK_THAT(engine, Catch::Contains("as only a noren-sim sends it.\n"));
     CHECK_THAT(engine, !Catch::Contains("generated text"));
+    CHECK_THAT(engine, Catch::Contains("  every byte of the body right             -\n"));
     result.error = "cut";
     CHECK_THAT(table(options, outcome_of(options, {result})), !Catch::Contains("Checked"));
 }

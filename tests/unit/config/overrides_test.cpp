@@ -61,6 +61,33 @@ TEST_CASE("flags beat the environment, the environment beats the file") {
     CHECK(resolved.file_text == "workers: 1\nadmission: {max_concurrency: 1, max_queue: 1}\n");
 }
 
+TEST_CASE("what the file says in vain is told, with the strongest of those that overrule it") {
+    const TempDir dir;
+    const std::string limit_file = (dir / "max-concurrency").string();
+    config::Sources sources;
+    sources.flags.config = "noren.yaml";
+    sources.environment = environment({"NOREN_MAX_QUEUE=2", "NOREN_WORKERS=2"}).overrides;
+    sources.flags.max_queue = "3";
+    sources.flags.listen = ":80";  // of which the file says nothing
+    const std::string text =
+        "workers: 2\nadmission:\n  max_queue: 1\n  max_concurrency: 5\n  max_concurrency_file: " +
+        limit_file + "\n";
+    const auto overruled = [&] {
+        Lines out;
+        for (const auto& key : config::load(sources, text).overruled)
+            out.push_back(key.to_string());
+        return out;
+    };
+    const std::string queue = "noren.yaml:3: admission.max_queue is not in force: --max-queue is stronger";
+    const std::string workers = "noren.yaml:1: workers is not in force: NOREN_WORKERS is stronger";
+    CHECK(overruled() == Lines{queue, workers});
+    write_file(limit_file, "48");
+    CHECK(overruled() ==
+          Lines{"noren.yaml:4: admission.max_concurrency is not in force: " + limit_file + " is stronger",
+                queue, workers});
+    CHECK(config::load(config::Sources{}, text).overruled.size() == 1);  // that of the limit's file
+}
+
 TEST_CASE("each override reaches its key") {
     config::Sources sources;
     sources.flags = {.config = std::nullopt,

@@ -197,11 +197,22 @@ TEST_CASE("ctl status is a table for people") {
           "engine      127.0.0.1:8000, up; connections: 5 active, 2 idle\n"
           "running     5 of 64\n"
           "waiting     3 of 128\n"
-          "in flight   8, 4 of them before their first token\n"
+          "in flight   8; in the engine without output yet: 4\n"
           "listening   0.0.0.0:8080, 9 connections, 4 workers\n"
           "ops         [::]:9464\n"
           "config      /etc/noren/noren.yaml\n"
           "last reload 2026-11-30T06:00:00.000Z, good\n");
+}
+
+TEST_CASE("the table says which keys the file does not decide") {
+    Status s = busy_status();
+    s.stronger = {"admission.max_queue by --max-queue", "listen by NOREN_LISTEN"};
+    CHECK(table_of(s).find(
+              "\nconfig      /etc/noren/noren.yaml\n"
+              "stronger    than the file: admission.max_queue by --max-queue, listen by NOREN_LISTEN\n"
+              "last reload") != std::string::npos);
+    s.config_file.clear();
+    CHECK(table_of(s).find("stronger") == std::string::npos);
 }
 
 TEST_CASE("the table says what is wrong") {

@@ -86,6 +86,9 @@ TEST_CASE("observe says why there is no first token") {
           start +
               "it is not streamed: its Content-Type, by its first bytes, is application/json, not "
               "text/event-stream or application/x-ndjson\n");
+    for (const char* neither : {"hello\n", "<html>", "upstream connect error"})
+        CHECK_THAT(why(neither),
+                   Contains("neither an event stream nor JSON; --content-type says what it is\n"));
     ObserveOptions typed;
     typed.content_type = "text/plain";
     CHECK_THAT(why(k_two_tokens, typed), Contains("its Content-Type is text/plain, not"));
