@@ -157,16 +157,25 @@ def one_truth(rendered):
                                       if name != "vllm-overlay" and yaml.safe_load(text) != yaml.safe_load(configs["vllm"])])
     noren = os.path.join(BIN, "noren")
     if not os.path.exists(noren):
-        skip("noren check of every rendered config", f"{noren} is not built")
+        skip("noren check of every rendered config with its container's variables", f"{noren} is not built")
         return
     with tempfile.TemporaryDirectory() as folder:
-        faults = []
-        for name, text in configs.items():
-            path = os.path.join(folder, name + ".yaml")
+        def judged(name, **changed):
+            """As in the pod: the rendered config, and the variables of the container."""
+            path = os.path.join(folder, "noren.yaml")
             with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            faults += fails([noren, "check", path])
-        check("noren check of every rendered config", faults)
+                file.write(configs[name])
+            for one in places[name]:
+                variables = {each["name"]: each["value"] for each in one["env"]}
+                variables["NOREN_CONFIG"] = path
+                plain = {key: value for key, value in os.environ.items() if not key.startswith("NOREN_")}
+                for line in fails([noren, "check"], env={**plain, **variables, **changed}):
+                    yield f"{name}: {line}"
+
+        names = [name for name in configs if name in places]
+        check("noren check of every rendered config with its container's variables",
+              [line for name in names for line in judged(name)], f"{sum(len(places[name]) for name in names)} containers")
+        check("... and a wrong variable would be noticed", [] if list(judged("vllm", NOREN_UPSTREAM="8200")) else ["it is not"])
 
 
 def templates(things):
