@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # stage.sh ARCH OUT PROGRAM...: lays out what goes into an image:
-#   OUT/files   the stripped programs, the libraries that the runtime base lacks, a folder for the control socket, an SBOM
+#   OUT/files   the stripped programs, the libraries that the runtime base lacks, an SBOM, licences
+#   OUT/run     a folder for the control socket
 #   OUT/debug   their debug symbols, where a debugger looks for them
 set -eu
 arch=$1 out=$2
@@ -11,7 +12,7 @@ if [ "$arch" != "$(dpkg --print-architecture)" ]; then
     strip=$triplet-strip objcopy=$triplet-objcopy
 fi
 libraries=/usr/lib/$triplet
-mkdir -p "$out/files/usr/local/bin" "$out/files$libraries" "$out/files/run" "$out/debug/usr/lib/debug/usr/local/bin"
+mkdir -p "$out/files/usr/local/bin" "$out/files$libraries" "$out/debug/usr/lib/debug/usr/local/bin"
 
 # With everything that those need in turn. readelf and not ldd, which would have to run the file.
 needed() {
@@ -41,7 +42,12 @@ for name in "${found[@]}"; do
     esac
     [ -e "$libraries/$name" ] && [ -n "$name" ] && linked+=("$libraries/$name")
 done
-# Group 0 may write there: OpenShift gives a container any uid, and that group.
-install -d -o 65532 -g 0 -m 0775 "$out/files/run/noren"
+install -d -m 0775 "$out/run/noren"
 mkdir -p "$out/files/usr/share/doc/noren"
 "$(dirname "$0")/sbom.sh" "$arch" "${linked[@]}" >"$out/files/usr/share/doc/noren/sbom.spdx.json"
+# What is linked or compiled in comes with its licence; apart from the base's, whose folders may be links.
+licences=$out/files/usr/share/doc/noren/licences
+mkdir "$licences"
+sed -n 's/.*"name": "\([^"]*\)".*Debian source.*/\1/p' "${licences%/*}/sbom.spdx.json" | while read -r package; do
+    cp -L "/usr/share/doc/$package/copyright" "$licences/$package"
+done
