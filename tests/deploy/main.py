@@ -76,6 +76,22 @@ def lint():
         skip("promtool check config of the compose demo", "not installed")
 
 
+def operator_objects():
+    """What the Prometheus operator gets, beside its types (custom_resources)."""
+    check("the PrometheusRule has the rules and alerts of deploy/prometheus", fails(["python3", "deploy/prometheus/prometheusrule.py", "--check"]))
+    named = {("ReplicaSet", "vllm-6f7d8c9b4"): "vllm", ("ReplicaSet", "chat-vllm-6f7d8c9b4"): "chat-vllm", ("StatefulSet", "vllm-0-a"): "vllm-0-a",
+             ("Job", "vllm-x"): None, ("", ""): None}
+    for path, one in renders.files_with_objects():
+        if one["kind"] not in ("PodMonitor", "ServiceMonitor"):
+            continue
+        rule = one["spec"]["podMetricsEndpoints" if one["kind"] == "PodMonitor" else "endpoints"][0]["relabelings"][0]
+        found = {}
+        for controller in named:  # as Prometheus does it
+            match = re.fullmatch(rule["regex"], ";".join(controller))
+            found[controller] = match and re.sub(r"\$(\d)", lambda group, match=match: match[int(group[1])] or "", rule["replacement"])
+        check(f"{path}: one job for each engine", [f"{key}: {found[key]}" for key in named if found[key] != named[key]])
+
+
 # --- renders
 
 def compare_with_golden(name, text):
@@ -407,6 +423,7 @@ def bare_metal():
 
 def main():
     lint()
+    operator_objects()
     bare_metal()
     render_all()
     rendered = all_renders()
