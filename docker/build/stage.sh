@@ -2,7 +2,7 @@
 # stage.sh ARCH OUT PROGRAM...: lays out what goes into an image:
 #   OUT/files   the stripped programs, the libraries that the runtime base lacks, an SBOM, licences
 #   OUT/run     a folder for the control socket
-#   OUT/debug   their debug symbols, where a debugger looks for them
+#   OUT/debug   their debug symbols, where a debugger looks for them, and what the debug base lacks besides: OpenSSL, CAs
 set -eu
 arch=$1 out=$2
 shift 2
@@ -12,7 +12,8 @@ if [ "$arch" != "$(dpkg --print-architecture)" ]; then
     strip=$triplet-strip objcopy=$triplet-objcopy
 fi
 libraries=/usr/lib/$triplet
-mkdir -p "$out/files/usr/local/bin" "$out/files$libraries" "$out/debug/usr/lib/debug/usr/local/bin"
+mkdir -p "$out/files/usr/local/bin" "$out/files$libraries" "$out/debug$libraries" "$out/debug/etc/ssl/certs" \
+    "$out/debug/usr/lib/debug/usr/local/bin"
 
 # With everything that those need in turn. readelf and not ldd, which would have to run the file.
 needed() {
@@ -36,12 +37,14 @@ done
 linked=()
 for name in "${found[@]}"; do
     case $name in
-        # The bases have the C and C++ runtime and OpenSSL.
-        '' | ld-linux* | libc.so.* | libm.so.* | libpthread.so.* | librt.so.* | libgcc_s.so.* | libstdc++.so.* | libssl.so.* | libcrypto.so.*) ;;
+        # All bases have the C and C++ runtime, the runtime base OpenSSL too.
+        '' | ld-linux* | libc.so.* | libm.so.* | libpthread.so.* | librt.so.* | libgcc_s.so.* | libstdc++.so.*) ;;
+        libssl.so.* | libcrypto.so.*) cp -L "$libraries/$name" "$out/debug$libraries/" ;;
         *) cp -L "$libraries/$name" "$out/files$libraries/" ;;
     esac
     [ -e "$libraries/$name" ] && [ -n "$name" ] && linked+=("$libraries/$name")
 done
+cp /etc/ssl/certs/ca-certificates.crt "$out/debug/etc/ssl/certs/"
 install -d -m 0775 "$out/run/noren"
 mkdir -p "$out/files/usr/share/doc/noren"
 "$(dirname "$0")/sbom.sh" "$arch" "${linked[@]}" >"$out/files/usr/share/doc/noren/sbom.spdx.json"
