@@ -73,7 +73,7 @@ authorities='cat "$1"/usr/share/ca-certificates/mozilla/*.crt >"$1/etc/ssl/certs
 runtime_packages=libc6,libstdc++6,libgcc-s1,libssl3,base-files,netbase,tzdata,ca-certificates
 build_packages=$(sed -n 's/^build: //p' deploy/packages.txt | tr ' ' ',')
 check "base for building" base build --variant=apt --include="$build_packages"
-check "base for running (no shell)" base "runtime-$native" --variant=extract --include="$runtime_packages" --customize-hook="$authorities"
+check "base for running (no shell)" base "runtime-$native" --variant=extract --include="$runtime_packages" --extract-hook="$authorities"
 check "base for debugging" base debug --variant=essential --include=libstdc++6
 begin=$SECONDS
 check "runtime image" build runtime "$native" runtime
@@ -81,7 +81,7 @@ check "debug image" build debug "$native" debug
 echo "      built in $((SECONDS - begin)) s"
 if [ $cross -eq 1 ]; then
     check "base for $other" base "runtime-$other" --variant=extract --architectures="$other" --include="$runtime_packages" \
-        --customize-hook="$authorities"
+        --extract-hook="$authorities"
     check "runtime image for $other" build runtime "$other" "runtime-$other"
 fi
 
@@ -100,7 +100,7 @@ done
 root=$work/unpacked-runtime/rootfs
 if [ $cross -eq 1 ]; then
     check "the other image says and holds $other" is \
-        "$(buildah inspect --type image "localhost/noren:runtime-$other" | jq -r .OCIv1.architecture), $(file -b "$work/unpacked-runtime-$other/rootfs/usr/local/bin/noren" | grep -oE 'x86-64|aarch64')" \
+        "$(buildah inspect --type image "localhost/noren:runtime-$other" | jq -r .OCIv1.architecture), $(file -b "$work/unpacked-runtime-$other/rootfs/usr/local/bin/noren" | grep -oE -m1 'x86-64|aarch64' | head -n 1)" \
         "$other, $([ "$other" = arm64 ] && echo aarch64 || echo x86-64)"
 fi
 no_shell() {
@@ -135,7 +135,7 @@ check "health check" is "$(of_config runtime '.Healthcheck.Test[-1]')" ready
 check "OCI labels: revision" is "$(of_config runtime '.Labels["org.opencontainers.image.revision"]')" "$revision"
 check "OCI labels: licenses" is "$(of_config runtime '.Labels["org.opencontainers.image.licenses"]')" Apache-2.0
 check "SBOM" sbom "$root/usr/share/doc/noren/sbom.spdx.json"
-build_id() { readelf -n "$1/usr/$2" | sed -n 's/^ *Build ID: //p' | grep .; }
+build_id() { readelf -n "$1/usr/$2" 2>/dev/null | sed -n 's/^ *Build ID: //p' | grep .; }
 check "debug symbols in the debug image, of the very noren in the runtime image" is \
     "$(build_id "$work/unpacked-debug/rootfs" lib/debug/usr/local/bin/noren.debug)" "$(build_id "$root" local/bin/noren)"
 check "the CAs that OpenSSL looks for" grep -q "BEGIN CERTIFICATE" "$root$(of_config runtime '.Env[]' | sed -n 's/^SSL_CERT_FILE=//p')"
