@@ -61,11 +61,22 @@ def check_hooks(noren, engine):
     hook = noren.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", [])
     if hook[-2:] != ["ctl", "drain"]:
         yield "noren has no preStop hook `noren ctl drain`: nothing begins a drain before the engine gets SIGTERM"
-    get = engine.get("lifecycle", {}).get("preStop", {}).get("httpGet", {})
-    if not get.get("path", "").startswith("/-/drain-wait") or get.get("port") != OPS_PORT:
+    handlers = engine.get("lifecycle", {}).get("preStop", {})
+    if len(handlers) > 1:
+        yield f"the preStop hook of {engine['name']} has {' and '.join(handlers)}: Kubernetes takes one"
+    asked = waits_for(handlers)
+    if not asked:
         yield f"{engine['name']} has no preStop hook httpGet :{OPS_PORT}/-/drain-wait: its SIGTERM will cut every stream"
-    elif "begin_within=" not in get["path"]:
+    elif "begin_within=" not in asked:
         yield f"the hook of {engine['name']} does not say begin_within: it may look before the drain has begun"
+
+
+def waits_for(handlers):
+    """What the hook asks noren's ops port for: by httpGet, or by a command of the engine's image."""
+    get, command = handlers.get("httpGet", {}), " ".join(handlers.get("exec", {}).get("command", []))
+    if get.get("port") == OPS_PORT and get.get("path", "").startswith("/-/drain-wait"):
+        return get["path"]
+    return command if "/-/drain-wait" in command and str(OPS_PORT) in command else ""
 
 
 def check_grace(noren, spec, config_maps):

@@ -92,17 +92,34 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
     }
 }
 
-/// Without here, only by what is in the file: it may be for another machine.
-int check(const std::string& file, bool here) {
-    config::Sources sources;
-    sources.flags.config = file;
+/// The file, then every variable and flag that was set: what a verdict is about.
+std::string names_of(const config::Sources& sources) {
+    std::string names = sources.file().value_or("defaults");
+    for (const config::OverrideName& name : config::override_names()) {
+        if (name.name.empty()) continue;  // the file
+        if (sources.flags.*name.member)
+            names.append(", ").append(name.flag);
+        else if (sources.environment.*name.member)
+            names.append(", ").append(name.variable);
+    }
+    return names;
+}
+
+/// Judges what a start with the same flags and variables would start with. Without here, this machine is left
+/// out of it: all of that may be for another one.
+int check(config::Sources sources, const std::string& file, bool here) {
+    if (!file.empty() && sources.flags.config) {
+        std::cerr << "noren check: one file, please: FILE or --config\n";
+        return k_wrong_usage;
+    }
+    if (!file.empty()) sources.flags.config = file;
     const Loaded loaded = load_and_tell(sources, here);
     if (loaded.status != 0) return loaded.status;
     for (const config::Mistake& missing : proxy::missing_here(loaded.config))
         std::cerr << "not on this machine: " << missing.to_string() << "\n";
     const std::string& warning = loaded.config.limit_file.warning;
     if (!warning.empty()) std::cerr << warning << "\n";
-    std::cout << file << ": good\n";
+    std::cout << names_of(sources) << ": good\n";
     return 0;
 }
 
@@ -111,10 +128,13 @@ std::string version_line() {
            std::string(proxy::compiler()) + ")";
 }
 
-CLI::App* add_check(CLI::App& cli, std::string& file, bool& here) {
-    CLI::App* check =
-        cli.add_subcommand("check", "Say whether a config file is good, or every mistake in it");
-    check->add_option("FILE", file, "the config file")->required();
+CLI::App* add_check(CLI::App& cli, std::string& file, bool& here, config::Overrides& flags) {
+    CLI::App* check = cli.add_subcommand(
+        "check",
+        "Say whether noren could start with this file, these flags and the NOREN_* variables, or every "
+        "mistake in them");
+    check->add_option("FILE", file, "the config file; the same as --config");
+    add_override_flags(*check, flags);
     check->add_flag("--here", here,
                     "also whether it can start on this machine: its addresses, the log's file, TLS files");
     return check;
@@ -173,7 +193,7 @@ int main(int argc, char** argv) {
     proxy::ObserveOptions observe_options;
     proxy::CtlOptions ctl_options;
     add_override_flags(cli, sources.flags);
-    const CLI::App* check_cli = add_check(cli, check_file, check_here);
+    const CLI::App* check_cli = add_check(cli, check_file, check_here, sources.flags);
     const CLI::App* observe_cli = add_observe(cli, observe_options);
     add_ctl(cli, ctl_options, ctl_limit);
     cli.require_subcommand(0, 1);
@@ -186,7 +206,7 @@ int main(int argc, char** argv) {
     if (cli.get_subcommands().empty()) return serve(sources, environment.warnings);
     for (const std::string& warning : environment.warnings)
         std::cerr << "noren: " << warning << "\n";
-    if (check_cli->parsed()) return check(check_file, check_here);
+    if (check_cli->parsed()) return check(std::move(sources), check_file, check_here);
     if (observe_cli->parsed()) return proxy::observe_command(observe_options, std::cout, std::cerr);
     return ctl(std::move(ctl_options), ctl_limit, sources);
 }

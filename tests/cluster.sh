@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cluster.sh NAMESPACE NOREN_IMAGE DEMO_IMAGE: on a real cluster, and so not part of the tests that run by themselves. Needs
-# kubectl with a context, Kubernetes 1.29 or newer, and two images of docker/Dockerfile (targets runtime and demo) that the
-# nodes can pull. Makes the namespace, puts noren in front of the simulated engine, and checks what only a real kubelet can
+# kubectl with a context, Kubernetes 1.29 or newer, and two images of docker/Dockerfile (targets runtime and demo), NAME:TAG,
+# that the nodes can pull. Makes the namespace, puts noren in front of the simulated engine, and checks what only a real kubelet can
 # show: order of start and end, hooks, admission under the "restricted" profile, how long tuning takes. Removes the
 # namespace at the end. Ends with the totals.
 set -u
@@ -102,6 +102,7 @@ grep '^ ' "$work/log"
 
 # One stream of 60 s, and the pod is deleted after 5: noren-load checks every token.
 address=$(k get pod "$name" -o jsonpath='{.status.podIP}')
+case $address in *:*) address="[$address]" ;; esac
 k exec client -- /usr/local/bin/noren-load --url "http://$address:8000" --model demo -c 1 -n 1 --max-tokens 3000 --json >"$work/load.json" 2>&1 &
 load=$!
 sleep 5

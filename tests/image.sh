@@ -67,17 +67,21 @@ build() { # target, architecture, tag
 of_config() { buildah inspect --type image "localhost/noren:$1" | jq -r ".Docker.config$2"; }
 is() { [ "$1" = "$2" ] || { echo "found $1, expected $2"; return 1; }; }
 
+# What a package does at its installation is not done there; of that, only the CAs matter.
+# shellcheck disable=SC2016  # mmdebstrap's shell expands it
+authorities='cat "$1"/usr/share/ca-certificates/mozilla/*.crt >"$1/etc/ssl/certs/ca-certificates.crt"'
 runtime_packages=libc6,libstdc++6,libgcc-s1,libssl3,base-files,netbase,tzdata,ca-certificates
 build_packages=$(sed -n 's/^build: //p' deploy/packages.txt | tr ' ' ',')
 check "base for building" base build --variant=apt --include="$build_packages"
-check "base for running (no shell)" base "runtime-$native" --variant=extract --include="$runtime_packages"
-check "base for debugging" base debug --variant=essential --include=libstdc++6,libssl3,ca-certificates,gdb
+check "base for running (no shell)" base "runtime-$native" --variant=extract --include="$runtime_packages" --extract-hook="$authorities"
+check "base for debugging" base debug --variant=essential --include=libstdc++6
 begin=$SECONDS
 check "runtime image" build runtime "$native" runtime
 check "debug image" build debug "$native" debug
 echo "      built in $((SECONDS - begin)) s"
 if [ $cross -eq 1 ]; then
-    check "base for $other" base "runtime-$other" --variant=extract --architectures="$other" --include="$runtime_packages"
+    check "base for $other" base "runtime-$other" --variant=extract --architectures="$other" --include="$runtime_packages" \
+        --extract-hook="$authorities"
     check "runtime image for $other" build runtime "$other" "runtime-$other"
 fi
 
@@ -96,7 +100,7 @@ done
 root=$work/unpacked-runtime/rootfs
 if [ $cross -eq 1 ]; then
     check "the other image says and holds $other" is \
-        "$(buildah inspect --type image "localhost/noren:runtime-$other" | jq -r .OCIv1.architecture), $(file -b "$work/unpacked-runtime-$other/rootfs/usr/local/bin/noren" | grep -oE 'x86-64|aarch64')" \
+        "$(buildah inspect --type image "localhost/noren:runtime-$other" | jq -r .OCIv1.architecture), $(file -b "$work/unpacked-runtime-$other/rootfs/usr/local/bin/noren" | grep -oE -m1 'x86-64|aarch64' | head -n 1)" \
         "$other, $([ "$other" = arm64 ] && echo aarch64 || echo x86-64)"
 fi
 no_shell() {
@@ -120,15 +124,31 @@ PY
 }
 check "no shell in the runtime image" no_shell
 check "a shell in the debug image" test -x "$work/unpacked-debug/rootfs/bin/sh"
+debug_runs() { chroot "$work/unpacked-debug/rootfs" /usr/local/bin/noren --version | tee /dev/stderr | grep -q "$revision"; }
+check "... and noren runs there, on a base without OpenSSL" debug_runs
 check "nothing is setuid" nothing_setuid
 check "user 65532:65532, by number" is "$(of_config runtime .User)" 65532:65532
+check "on the path, for kubectl exec" grep -qE '^PATH=.*/usr/local/bin(:|$)' <<<"$(of_config runtime '.Env[]')"
 check "entry point" is "$(of_config runtime '.Entrypoint[0]')" /usr/local/bin/noren
 check "stop signal" is "$(of_config runtime .StopSignal)" SIGTERM
 check "health check" is "$(of_config runtime '.Healthcheck.Test[-1]')" ready
 check "OCI labels: revision" is "$(of_config runtime '.Labels["org.opencontainers.image.revision"]')" "$revision"
 check "OCI labels: licenses" is "$(of_config runtime '.Labels["org.opencontainers.image.licenses"]')" Apache-2.0
 check "SBOM" sbom "$root/usr/share/doc/noren/sbom.spdx.json"
-check "debug symbols in the debug image" test -s "$work/unpacked-debug/rootfs/usr/lib/debug/usr/local/bin/noren.debug"
+build_id() { readelf -n "$1/usr/$2" 2>/dev/null | sed -n 's/^ *Build ID: //p' | grep .; }
+check "debug symbols in the debug image, of the very noren in the runtime image" is \
+    "$(build_id "$work/unpacked-debug/rootfs" lib/debug/usr/local/bin/noren.debug)" "$(build_id "$root" local/bin/noren)"
+check "the CAs that OpenSSL looks for" grep -q "BEGIN CERTIFICATE" "$root$(of_config runtime '.Env[]' | sed -n 's/^SSL_CERT_FILE=//p')"
+check "/run/noren is the user's and group 0's" is "$(stat -c '%u:%g %a' "$root/run/noren")" "65532:0 775"
+licences() { # of the base's packages, and of what noren brings
+    local file missing=0
+    for file in libc6/copyright libstdc++6/copyright libssl3/copyright ca-certificates/copyright tzdata/copyright \
+        noren/licences/libyaml-cpp0.7 noren/licences/libspdlog1.10 noren/licences/libboost1.81-dev; do
+        [ -s "$root/usr/share/doc/$file" ] || { echo "$file"; missing=1; }
+    done
+    return $missing
+}
+check "licences of what is in it" licences
 
 # --- run as a hardened pod would: any uid, group 0, no capability, read-only root, only the control socket's folder writable
 bundle() { # an unpacked image becomes what runc runs, in this machine's network

@@ -69,10 +69,10 @@ def service():
                   {"{{reason}}": rate("noren_queue_rejections_total", "reason")}, "reqps", stack=True)]),
         ("Objectives (needs the recording rules)", [
             graph("Error budget burn", "1 = the budget of 0.5 % failed requests is used up exactly in time. Pages at 14.4 and 6.",
-                  {window: f'job:noren_failed:ratio_rate{window}{{job=~"$job"}} / 0.005' for window in ("5m", "1h", "6h", "3d")},
+                  {window: f'namespace_job:noren_failed:ratio_rate{window}{{job=~"$job"}} / 0.005' for window in ("5m", "1h", "6h", "3d")},
                   width=12),
             graph("TTFT budget burn", "1 = the budget of 5 % of first tokens later than 2.5 s is used up exactly in time. Pages at 14.4 and 6.",
-                  {window: f'job:noren_ttft_slow:ratio_rate{window}{{job=~"$job"}} / 0.05' for window in ("5m", "1h", "6h", "3d")},
+                  {window: f'namespace_job:noren_ttft_slow:ratio_rate{window}{{job=~"$job"}} / 0.05' for window in ("5m", "1h", "6h", "3d")},
                   width=12)]),
         ("What is asked for", [
             graph("Prompt tokens per request", "As the engine reports them.", percentiles("noren_request_prompt_tokens")),
@@ -260,7 +260,10 @@ def itself():
                    "switched to {{protocol}}": rate("noren_upgrades_total", "protocol")}, "cps"),
             graph("TLS", "Handshakes with clients, by result, and certificates that were renewed; all 0 where clients come without TLS.",
                   {"handshakes, {{result}}": rate("noren_tls_handshakes_total", "result"),
-                   "renewals, {{result}}": rate("noren_tls_certificate_reloads_total", "result")}, "cps")]),
+                   "renewals, {{result}}": rate("noren_tls_certificate_reloads_total", "result")}, "cps"),
+            graph("Certificates end in", "Time left to the certificate shown to clients, and to the one shown to the engine; nothing without TLS.",
+                  {"{{pod}}, {{side}}": f"{gauge('noren_tls_certificate_expiry_timestamp_seconds', 'pod, side', operator='min')} - time()"},
+                  "s")]),
     ])
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # stage.sh ARCH OUT PROGRAM...: lays out what goes into an image:
-#   OUT/files   the stripped programs, the libraries that the runtime base lacks, a folder for the control socket, an SBOM
-#   OUT/debug   their debug symbols, where a debugger looks for them
+#   OUT/files   the stripped programs, the libraries that the runtime base lacks, an SBOM, licences
+#   OUT/run     a folder for the control socket
+#   OUT/debug   their debug symbols, where a debugger looks for them, and what the debug base lacks besides: OpenSSL, CAs
 set -eu
 arch=$1 out=$2
 shift 2
@@ -11,7 +12,8 @@ if [ "$arch" != "$(dpkg --print-architecture)" ]; then
     strip=$triplet-strip objcopy=$triplet-objcopy
 fi
 libraries=/usr/lib/$triplet
-mkdir -p "$out/files/usr/local/bin" "$out/files$libraries" "$out/files/run" "$out/debug/usr/lib/debug/usr/local/bin"
+mkdir -p "$out/files/usr/local/bin" "$out/files$libraries" "$out/debug$libraries" "$out/debug/etc/ssl/certs" \
+    "$out/debug/usr/lib/debug/usr/local/bin"
 
 # With everything that those need in turn. readelf and not ldd, which would have to run the file.
 needed() {
@@ -35,13 +37,20 @@ done
 linked=()
 for name in "${found[@]}"; do
     case $name in
-        # The bases have the C and C++ runtime and OpenSSL.
-        '' | ld-linux* | libc.so.* | libm.so.* | libpthread.so.* | librt.so.* | libgcc_s.so.* | libstdc++.so.* | libssl.so.* | libcrypto.so.*) ;;
+        # All bases have the C and C++ runtime, the runtime base OpenSSL too.
+        '' | ld-linux* | libc.so.* | libm.so.* | libpthread.so.* | librt.so.* | libgcc_s.so.* | libstdc++.so.*) ;;
+        libssl.so.* | libcrypto.so.*) cp -L "$libraries/$name" "$out/debug$libraries/" ;;
         *) cp -L "$libraries/$name" "$out/files$libraries/" ;;
     esac
     [ -e "$libraries/$name" ] && [ -n "$name" ] && linked+=("$libraries/$name")
 done
-# Group 0 may write there: OpenShift gives a container any uid, and that group.
-install -d -o 65532 -g 0 -m 0775 "$out/files/run/noren"
+cp /etc/ssl/certs/ca-certificates.crt "$out/debug/etc/ssl/certs/"
+install -d -m 0775 "$out/run/noren"
 mkdir -p "$out/files/usr/share/doc/noren"
 "$(dirname "$0")/sbom.sh" "$arch" "${linked[@]}" >"$out/files/usr/share/doc/noren/sbom.spdx.json"
+# What is linked or compiled in comes with its licence; apart from the base's, whose folders may be links.
+licences=$out/files/usr/share/doc/noren/licences
+mkdir "$licences"
+sed -n 's/.*"name": "\([^"]*\)".*Debian source.*/\1/p' "${licences%/*}/sbom.spdx.json" | while read -r package; do
+    cp -L "/usr/share/doc/$package/copyright" "$licences/$package"
+done

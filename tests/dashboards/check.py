@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 from dashboards import scenarios  # noqa: E402
-from dashboards.names import check_names  # noqa: E402
+from dashboards.names import ONLY_WITH_TLS, check_names  # noqa: E402
 from dashboards.panels import alerts, filled, queries  # noqa: E402
 from dashboards.written import check_written  # noqa: E402
 from support.prometheus import Prometheus  # noqa: E402
@@ -60,10 +60,12 @@ def has_data(prometheus, expr, scenario):
 
 def check_panels(check, prometheus, played):
     for scenario in played:
-        if not isinstance(scenario, (scenarios.Healthy, scenarios.Overloaded)):
+        with_tls = isinstance(scenario, scenarios.CertificateEnds)
+        if not with_tls and not isinstance(scenario, (scenarios.Healthy, scenarios.Overloaded)):
             continue
         for where, expr in queries():
-            check(f"{scenario.job}, data for {where}", has_data(prometheus, expr, scenario), expr)
+            if with_tls == any(name in expr for name in ONLY_WITH_TLS):
+                check(f"{scenario.job}, data for {where}", has_data(prometheus, expr, scenario), expr)
 
 
 def check_rules(check, prometheus, played):

@@ -33,7 +33,7 @@ def family_of(name, families):
 
 def named_in(text):
     """Names of metrics; those of recording rules have colons and are not noren's."""
-    return set(NAME.findall(re.sub(r"\bjob:\w+:\w+", "", text)))
+    return set(NAME.findall(re.sub(r"\bnamespace_job:\w+:\w+", "", text)))
 
 
 # Absent without a certificate, as there is none that could end; tls_renewal_test.cpp has it.

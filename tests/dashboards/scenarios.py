@@ -228,6 +228,27 @@ class LogUnread(Scenario):
         self.load("-c", "4", "--max-tokens", "1", "--no-stream")
 
 
+class CertificateEnds(Scenario):
+    """The certificate for clients has a day left, and the renewed one does not fit its key."""
+    fires = {"NorenCertificateExpiring", "NorenCertificateReloadFailed"}
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.certify()
+        self.write_config(f"tls: {{certificate: {self.path('tls.crt')}, key: {self.path('tls.key')}}}")
+
+    def certify(self):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1",
+                        "-subj", "/CN=127.0.0.1", "-keyout", self.path("new.key"), "-out", self.path("new.crt")],
+                       check=True, capture_output=True)
+        if not os.path.exists(self.path("tls.key")):
+            os.rename(self.path("new.key"), self.path("tls.key"))
+        os.rename(self.path("new.crt"), self.path("tls.crt"))
+
+    def act(self):
+        self.certify()
+
+
 class Unreadable(Scenario):
     """Answers that noren relays and does not understand, for more models than it has labels."""
     fires = {"NorenParseErrors", "NorenUnobservedAnswers", "NorenModelsAsOther"}
@@ -255,5 +276,6 @@ class SlowIntake(Unreadable):
 
 
 ALL = (Healthy, Overloaded, PatientQueue, EngineGone, EngineHangs, EngineFails, JerkyText, SlowClients, ClientsLeave,
-       ConfigEdited, DrainForgotten, CrashLoop, ManyConnections, ConnectionsRefused, LogUnread, Unreadable, SlowIntake)
+       ConfigEdited, DrainForgotten, CrashLoop, ManyConnections, ConnectionsRefused, LogUnread, CertificateEnds, Unreadable,
+       SlowIntake)
 SHORT = (Healthy, Overloaded, EngineGone, ConfigEdited)

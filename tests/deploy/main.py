@@ -4,6 +4,7 @@ import difflib
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tempfile
 
 import yaml
 
+import crds
 import policies
 import renders
 from renders import GOLDEN, TOP, objects, run
@@ -72,6 +74,22 @@ def lint():
               fails(["promtool", "check", "config", "--syntax-only", "docker/compose/prometheus.yaml"]))
     else:
         skip("promtool check config of the compose demo", "not installed")
+
+
+def operator_objects():
+    """What the Prometheus operator gets, beside its types (custom_resources)."""
+    check("the PrometheusRule has the rules and alerts of deploy/prometheus", fails(["python3", "deploy/prometheus/prometheusrule.py", "--check"]))
+    named = {("ReplicaSet", "vllm-6f7d8c9b4"): "vllm", ("ReplicaSet", "chat-vllm-6f7d8c9b4"): "chat-vllm", ("StatefulSet", "vllm-0-a"): "vllm-0-a",
+             ("Job", "vllm-x"): None, ("", ""): None}
+    for path, one in renders.files_with_objects():
+        if one["kind"] not in ("PodMonitor", "ServiceMonitor"):
+            continue
+        rule = one["spec"]["podMetricsEndpoints" if one["kind"] == "PodMonitor" else "endpoints"][0]["relabelings"][0]
+        found = {}
+        for controller in named:  # as Prometheus does it
+            match = re.fullmatch(rule["regex"], ";".join(controller))
+            found[controller] = match and re.sub(r"\$(\d)", lambda group, match=match: match[int(group[1])] or "", rule["replacement"])
+        check(f"{path}: one job for each engine", [f"{key}: {found[key]}" for key in named if found[key] != named[key]])
 
 
 # --- renders
@@ -157,16 +175,25 @@ def one_truth(rendered):
                                       if name != "vllm-overlay" and yaml.safe_load(text) != yaml.safe_load(configs["vllm"])])
     noren = os.path.join(BIN, "noren")
     if not os.path.exists(noren):
-        skip("noren check of every rendered config", f"{noren} is not built")
+        skip("noren check of every rendered config with its container's variables", f"{noren} is not built")
         return
     with tempfile.TemporaryDirectory() as folder:
-        faults = []
-        for name, text in configs.items():
-            path = os.path.join(folder, name + ".yaml")
+        def judged(name, **changed):
+            """As in the pod: the rendered config, and the variables of the container."""
+            path = os.path.join(folder, "noren.yaml")
             with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            faults += fails([noren, "check", path])
-        check("noren check of every rendered config", faults)
+                file.write(configs[name])
+            for one in places[name]:
+                variables = {each["name"]: each["value"] for each in one["env"]}
+                variables["NOREN_CONFIG"] = path
+                plain = {key: value for key, value in os.environ.items() if not key.startswith("NOREN_")}
+                for line in fails([noren, "check"], env={**plain, **variables, **changed}):
+                    yield f"{name}: {line}"
+
+        names = [name for name in configs if name in places]
+        check("noren check of every rendered config with its container's variables",
+              [line for name in names for line in judged(name)], f"{sum(len(places[name]) for name in names)} containers")
+        check("... and a wrong variable would be noticed", [] if list(judged("vllm", NOREN_UPSTREAM="8200")) else ["it is not"])
 
 
 def templates(things):
@@ -203,6 +230,7 @@ def preflight_complains(rendered):
     mutate("no hook on noren", lambda n, e, t: n.pop("lifecycle"), "no preStop hook `noren ctl drain`")
     mutate("no hook on the engine", lambda n, e, t: e.pop("lifecycle"), "will cut every stream")
     mutate("no begin_within", lambda n, e, t: e["lifecycle"]["preStop"]["httpGet"].update(path="/-/drain-wait"), "begin_within")
+    mutate("a hook with two handlers", lambda n, e, t: e["lifecycle"]["preStop"].update(exec={"command": ["sleep", "15"]}), "takes one")
     mutate("an ordinary init container", lambda n, e, t: n.pop("restartPolicy"), "restartPolicy: Always")
     mutate("a startup probe on the engine", lambda n, e, t: n["startupProbe"]["httpGet"].update(path="/-/ready"), "must be /-/healthy")
     mutate("the engine's own port", lambda n, e, t: n["env"][2].update(value="http://127.0.0.1:8000"), "where it also looks")
@@ -288,6 +316,71 @@ def custom_resources(rendered):
     check("... and a wrong field would be noticed", [] if fails([*compiler, path]) else ["it is not"])
 
 
+def other_projects(rendered):
+    """KServe, LeaderWorkerSet, the inference extension and its picker."""
+    if not SCHEMAS:
+        skip("custom resources of other projects", "what validates them could not be fetched")
+        return
+    sys.path.insert(0, SCHEMAS)
+    known = crds.known()
+    found = [(name, one) for name, things in rendered.items() for one in things] + list(renders.files_with_objects())
+    ours = {}
+    for name, one in found:
+        if (one["apiVersion"], one["kind"]) in known:
+            ours.setdefault(one["kind"], []).append((name, one))
+    for (version, kind), schema in known.items():
+        check(f"{kind} {version}: every field is known", ["there is none"] if kind not in ours else [
+            f"{name}: {fault}" for name, one in ours[kind] for fault in crds.faults(one, schema)])
+
+    def misspelt(kind, change):
+        one = json.loads(json.dumps(ours[kind][0][1]))
+        change(one["spec"])
+        return list(crds.faults(one, known[one["apiVersion"], kind]))
+
+    check("... and a wrong field would be noticed, the project's and the pod's", [kind for kind, change in (
+        ("InferencePool", lambda spec: spec.update(targetPort=8000)),
+        ("LeaderWorkerSet", lambda spec: spec["leaderWorkerTemplate"].update(restartPolicy="Always")),
+        ("InferenceService", lambda spec: spec["predictor"].update(initContainer=[])),
+        ("InferenceService", lambda spec: spec["predictor"]["initContainers"][0].update(restartPolicies="Always")),
+        ("LLMInferenceServiceConfig", lambda spec: spec["template"]["containers"][0].update(arg=[])),
+    ) if not misspelt(kind, change)])
+    metrics = set()
+    for path in [*glob.glob(os.path.join(TOP, "metrics/**/*.cpp"), recursive=True), *glob.glob(os.path.join(TOP, "proxy/**/*.cpp"), recursive=True)]:
+        with open(path, encoding="utf-8") as file:
+            metrics |= set(re.findall(r'"(noren_[a-z_]+)"', file.read()))
+    config = ours["EndpointPickerConfig"][0][1]
+    check("... and the picker's names are those of its plugins and of noren's metrics", crds.picker_faults(config, metrics))
+
+
+def kserve_merges():
+    """KServe merges our template over its own, a strategic merge by names, as kustomize does it with a Deployment."""
+    if not KUBECTL:
+        skip("our template over that of KServe", "no kubectl")
+        return
+    with open(os.path.join(TOP, "deploy/stacks/kserve/llminferenceserviceconfig.yaml"), encoding="utf-8") as file:
+        ours = yaml.safe_load(file)["spec"]["template"]
+    with open(os.path.join(TOP, "tests/deploy/fixtures/kserve/template.yaml"), encoding="utf-8") as file:
+        theirs = yaml.safe_load(file)["spec"]["template"]
+    with tempfile.TemporaryDirectory() as folder:
+        def write(name, thing):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                yaml.safe_dump(thing, file)
+
+        def deployment(spec):
+            return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "any"},
+                    "spec": {"selector": {"matchLabels": {"app": "any"}}, "template": {"metadata": {"labels": {"app": "any"}}, "spec": spec}}}
+
+        write("theirs.yaml", deployment(theirs))
+        write("ours.yaml", deployment(ours))
+        write("kustomization.yaml", {"resources": ["theirs.yaml"], "patches": [{"path": "ours.yaml"}]})
+        merged = objects(renders.kustomize(folder))[0]["spec"]["template"]["spec"]
+    main_container = merged["containers"][0]
+    check("our template over that of KServe", [
+        *preflight.complaints(merged, {}), *policies.handler_faults(merged),
+        *(f"{name} is gone" for name in ("image", "command", "livenessProbe") if name not in main_container),
+        *([] if main_container["args"][-2:] == ["--port", "8200"] else ["the engine keeps its port"])])
+
+
 # --- on a machine without containers
 
 def bare_metal():
@@ -339,6 +432,7 @@ def bare_metal():
 
 def main():
     lint()
+    operator_objects()
     bare_metal()
     render_all()
     rendered = all_renders()
@@ -349,6 +443,8 @@ def main():
     schemas(rendered)
     round_trips()
     custom_resources(rendered)
+    other_projects(rendered)
+    kserve_merges()
     print(f"{results['passed']} passed, {results['failed']} failed, {results['skipped']} skipped")
     return 1 if results["failed"] else 0
 

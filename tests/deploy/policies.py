@@ -1,6 +1,7 @@
 """Rules that no schema holds: for noren's container, for its pod, and for every object."""
 import re
 
+HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 MOUNTS = ("/etc/noren", "/etc/podinfo", "/run/noren")
 
 
@@ -42,9 +43,24 @@ def container_faults(container):
         yield "terminationMessagePolicy"
 
 
+def handler_faults(thing, where=""):
+    """Probes and hooks in it, however deep: each has one handler, which no schema says."""
+    if isinstance(thing, dict):
+        for key, value in thing.items():
+            if key in ("preStop", "postStart") or key.endswith("Probe") and isinstance(value, dict):
+                found = [name for name in HANDLERS if name in value]
+                if len(found) != 1:
+                    yield f"{where}.{key} has {' and '.join(found) or 'no handler'}"
+            yield from handler_faults(value, f"{where}.{key}")
+    elif isinstance(thing, list):
+        for index, value in enumerate(thing):
+            yield from handler_faults(value, f"{where}[{index}]")
+
+
 def object_faults(one):
     """Of any object of ours."""
     kind, spec = one.get("kind"), one.get("spec", {})
+    yield from handler_faults(spec)
     if kind == "Service" and one["metadata"]["name"].startswith("noren"):
         if not all(isinstance(port.get("targetPort"), int) for port in spec["ports"]):
             yield "a targetPort by name: names of native sidecars' ports do not resolve before 1.33"

@@ -76,7 +76,8 @@ def golden(name):
 
 def files_with_objects():
     """Manifests that need no rendering."""
-    for folder in ("autoscaling", "inference-extension", "stacks/kserve", "kustomize/podmonitor", "kustomize/servicemonitor"):
+    for folder in ("autoscaling", "inference-extension", "stacks/kserve", "kustomize/podmonitor", "kustomize/servicemonitor",
+                   "kustomize/prometheusrule"):
         for path in sorted(glob.glob(os.path.join(TOP, "deploy", folder, "*.yaml"))):
             with open(path, encoding="utf-8") as file:
                 for one in objects(file.read()):

@@ -176,16 +176,18 @@ def odd_config_path(options):
         check("... and a mistake in it is told with it", said.returncode == 1 and "caf\ufffd.yaml" in said.stderr, said.stderr)
 
 
-def starts(options, file, folder):
-    """Whether noren serves with this file; else its exit status."""
+def starts(options, file, folder, *flags, **popen):
+    """Whether noren serves with this file; else its exit status. And the last line, or all that it said."""
     with open(os.path.join(folder, "noren.log"), "ab") as log:
-        process = subprocess.Popen([os.path.join(options.bin, "noren"), "--config", file], stdout=log, stderr=subprocess.PIPE,
-                                   text=True)
+        process = subprocess.Popen([os.path.join(options.bin, "noren"), *(["--config", file] if file else []), *flags], stdout=log,
+                                   stderr=subprocess.PIPE, text=True, **popen)
+    said = ""
     try:
         for line in process.stderr:
             if '"msg":"serving"' in line:
                 return True, line
-        return process.wait(20), ""
+            said += line
+        return process.wait(20), said
     finally:
         process.send_signal(signal.SIGINT)
         process.stderr.close()
@@ -245,6 +247,40 @@ def check_and_start_agree(options):
             kept = precious.read() == "precious"
         check("a plain file where the socket should be stays, and is named", said.returncode == 1 and kept and plain in said.stderr,
               said.stderr.strip())
+
+
+def check_judges_flags_and_variables(options):
+    """As the start does, whatever of file, variables and flags a value comes from."""
+    with tempfile.TemporaryDirectory(prefix="noren-test-") as folder:
+        file, bad = os.path.join(folder, "noren.yaml"), os.path.join(folder, "bad.yaml")
+        with open(file, "w", encoding="utf-8") as config:
+            config.write(f"listen: 192.0.2.1:80\ncontrol: {{socket: {folder}/c.sock}}\ndrain: {{lame_duck: 0}}\n")
+        with open(bad, "w", encoding="utf-8") as config:
+            config.write("admission: {max_queue: many}\n")
+        listen, ops = ("--listen", "127.0.0.1:0"), ("--ops", "127.0.0.1:0")
+        cases = {  # name: file, flags, variables, exit status; 0: it serves
+            "a flag mends what the file has for another machine": (file, (*listen, *ops), {}, 0),
+            "a variable does": (file, ops, {"NOREN_LISTEN": "127.0.0.1:0"}, 0),
+            "nothing does": (file, ops, {}, 1),
+            "a flag beats a good variable": (file, ("--listen", "192.0.2.1:81", *ops), {"NOREN_LISTEN": "127.0.0.1:0"}, 1),
+            "a mistake in a flag": (file, (*listen, *ops, "--max-queue", "many"), {}, 78),
+            "a mistake in a variable": (file, (*listen, *ops), {"NOREN_QUEUE_TIMEOUT": "soon"}, 78),
+            "a mistake in file, variable and flag": (bad, (*listen, "--workers", "-1"), {"NOREN_OPS": "there"}, 78),
+            "flags and no file": (None, (*listen, *ops), {}, 0),
+            "the file of a variable": (None, (*listen, *ops), {"NOREN_CONFIG": bad}, 78),
+            "a file that is not there": (folder + "/none", (*listen, *ops), {}, 78),
+        }
+        for name, (path, flags, variables, expected) in cases.items():
+            env = {**{key: value for key, value in os.environ.items() if not key.startswith("NOREN_")}, **variables}
+            checked = noren(options, "check", "--here", *([path] if path else []), *flags, env=env)
+            started, said = starts(options, path, folder, *flags, env=env)
+            check(f"check --here and start agree: {name}", checked.returncode == expected and (
+                started is True if expected == 0 else (started, checked.stderr) == (expected, said)),
+                f"check {checked.returncode}: {checked.stderr}, start {started}: {said}")
+        good = noren(options, "check", file, "--max-queue", "5", env={**os.environ, "NOREN_LISTEN": "127.0.0.1:0"})
+        check("check says what it judged", good.stdout == f"{file}, NOREN_LISTEN, --max-queue: good\n", good.stdout + good.stderr)
+        twice = noren(options, "check", file, "--config", file)
+        check("two files are wrong usage", twice.returncode == 2 and "FILE or --config" in twice.stderr, twice.stderr)
 
 
 def problems_in_words(options):
@@ -435,7 +471,7 @@ def stopped_for_longer_than_its_limits(options):
 def main():
     options = Options(sys.argv[1])
     for part in (closed_descriptors, reader_gone, reader_stuck, ctl_forms, odd_config_path, check_and_start_agree,
-                 check_and_start_agree_on_logs, second_noren, interrupt_in_lame_duck, problems_in_words, two_signals_at_once,
+                 check_and_start_agree_on_logs, check_judges_flags_and_variables, second_noren, interrupt_in_lame_duck, problems_in_words, two_signals_at_once,
                  echoes, drain_wait, stopped_for_longer_than_its_limits):
         part(options)
     print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")

@@ -38,7 +38,9 @@ def make_root(container):
 
 
 def as_user(container, command):
-    """The command under the container's user and without any capability."""
+    """The command under the container's user and without any capability; as it is, if the container has none."""
+    if not container["uid"]:
+        return list(command)
     return ["setpriv", f"--reuid={container['uid']}", "--regid=0", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all",
             "--no-new-privs", *command]
 
@@ -48,7 +50,7 @@ def main():
     root = make_root(container)
     os.chroot(root)
     os.chdir("/")
-    command = as_user(container, container["command"]) if container["uid"] else container["command"]
+    command = as_user(container, container["command"])
     os.execvpe(command[0], command, container["env"])
 
 

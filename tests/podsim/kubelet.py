@@ -87,7 +87,9 @@ class Container:
         begin = time.monotonic()
         if hook and "exec" in hook:
             try:
-                self.exec(*hook["exec"]["command"], timeout=patience)
+                done = self.exec(*hook["exec"]["command"], timeout=patience)
+                if done.returncode != 0:
+                    self.pod.note(f"preStop of {self.name} failed: {done.stderr.strip()}")
             except subprocess.TimeoutExpired:
                 pass
         elif hook:

@@ -15,6 +15,7 @@ from client import Stream, ask, is_served
 from kubelet import LEAST_GRACE, POD_IP, http_get
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
 OPS = 9464
 ALL = []
 
@@ -114,9 +115,9 @@ def hardened(bench):
 
 # --- end
 
-def survive(bench, example, evicted=False):
+def survive(bench, example, evicted=False, change=None):
     length = 60 if bench.full else 6
-    pod = ready(bench.pod(example))
+    pod = ready(bench.pod(example, change))
     stream = Stream(length).wait_for_first()
     pod.delete(evicted)
     wait_for("readiness to fail", lambda: http_get("/-/ready", OPS, 1) == 503, 1)
@@ -129,6 +130,14 @@ def survive(bench, example, evicted=False):
     assert pod.when("SIGTERM to vllm") > stream.ended_at - 0.2, "the engine was stopped before the stream's end"
     assert pod["noren"].process.returncode == 0 and not pod.when("SIGKILL"), pod.notes
     return f"{stream.events} events in {stream.seconds:.1f} s; the pod was gone {end:.1f} s after its deletion, grace {pod.grace} s"
+
+
+@scenario
+def stream_survives_with_kserve_hook(bench):
+    """a stream survives the deletion of its pod (the hook of stacks/kserve, a line of bash)"""
+    with open(os.path.join(TOP, "deploy/stacks/kserve/llminferenceserviceconfig.yaml"), encoding="utf-8") as file:
+        engine = yaml.safe_load(file)["spec"]["template"]["containers"][0]
+    return survive(bench, "vllm", change=lambda spec: spec["containers"][0].update(lifecycle=engine["lifecycle"]))
 
 
 @scenario
