@@ -89,6 +89,7 @@ check "admitted under the restricted profile" k apply -k "$overlay"
 check "ready" k rollout status deployment/engine --timeout=180s
 check "client is there" k wait pod/client --for=condition=Ready --timeout=120s
 name=$(pod)
+check "noren check --here, with the pod's file and variables" k exec "$name" -c noren -- noren check --here
 check "noren ctl limit" k exec "$name" -c noren -- noren ctl limit 48
 check "... until a reload" k exec "$name" -c noren -- noren ctl reload
 k annotate pod "$name" noren.dev/max-concurrency=47 >/dev/null
