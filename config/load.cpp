@@ -1,5 +1,6 @@
 #include "config/load.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -96,6 +97,17 @@ LoadResult load_text(std::string_view text, std::string_view name) {
     Assembly assembly;
     assembly.add_text(text, name);
     return std::move(assembly).finish();
+}
+
+bool says_nothing(std::string_view yaml) {
+    while (!yaml.empty()) {
+        std::string_view line = yaml.substr(0, yaml.find('\n'));
+        yaml.remove_prefix(std::min(yaml.size(), line.size() + 1));
+        line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t\r")));
+        line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
+        if (!line.empty() && line.front() != '#' && line != "---" && line != "...") return false;
+    }
+    return true;
 }
 
 }  // namespace noren::config

@@ -73,6 +73,10 @@ struct Resolved : LoadResult {
     LimitFile limit_file;
 };
 
+/// Nothing but blanks, comments and document marks: good, and perhaps not what was meant.
+bool says_nothing(std::string_view yaml);
+inline constexpr const char* k_empty_file = "the config file is empty: every key is at its default";
+
 /// Reads the file (if any) and applies environment and flags. An empty file is a valid one: everything at its
 /// default.
 Resolved load(const Sources& sources);

@@ -119,6 +119,10 @@ int check(config::Sources sources, const std::string& file, bool here) {
         std::cerr << "not on this machine: " << missing.to_string() << "\n";
     const std::string& warning = loaded.config.limit_file.warning;
     if (!warning.empty()) std::cerr << warning << "\n";
+    if (sources.file() && config::says_nothing(loaded.config.file_text))
+        std::cerr << config::k_empty_file << "\n";
+    for (const config::Overruled& key : loaded.config.overruled)
+        std::cerr << key.to_string() << "\n";
     std::cout << names_of(sources) << ": good\n";
     return 0;
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <system_error>
@@ -16,20 +15,6 @@ namespace {
 
 /// An editor that puts a new file into the place of the old one needs less, and so does a second look.
 constexpr std::chrono::seconds k_gone{1};
-
-constexpr const char* k_empty_file = "the config file is empty: every key is at its default";
-
-/// Nothing but blanks, comments and document marks.
-bool says_nothing(std::string_view yaml) {
-    while (!yaml.empty()) {
-        std::string_view line = yaml.substr(0, yaml.find('\n'));
-        yaml.remove_prefix(std::min(yaml.size(), line.size() + 1));
-        line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t\r")));
-        line = line.substr(0, line.find_last_not_of(" \t\r") + 1);
-        if (!line.empty() && line.front() != '#' && line != "---" && line != "...") return false;
-    }
-    return true;
-}
 
 /// "admission.max_queue by --max-queue", in the order of the keys' names.
 std::vector<std::string> stronger_than_file(const config::Resolved& resolved) {
@@ -70,7 +55,7 @@ void Reload::start() {
     warn_of(limit_loaded_);
     const auto file = sources_.file();
     if (!file) return;
-    if (says_nothing(file_text_)) log_.event(Level::warning, k_empty_file);
+    if (config::says_nothing(file_text_)) log_.event(Level::warning, config::k_empty_file);
     for (const std::string& key : overruled_)
         log_.event(Level::info, key);
     config_file_ = watch(*file, file_text_);
@@ -176,8 +161,8 @@ ReloadResult Reload::take(config::Resolved resolved) {
     result.ok = resolved.ok();
     for (const config::Mistake& mistake : resolved.mistakes)
         result.errors.push_back(mistake.to_string());
-    if (resolved.ok() && sources_.file() && says_nothing(resolved.file_text))
-        note(Level::warning, k_empty_file);
+    if (resolved.ok() && sources_.file() && config::says_nothing(resolved.file_text))
+        note(Level::warning, config::k_empty_file);
     if (resolved.ok()) {
         for (const config::Change& change : config::diff(running_, *resolved.config)) {
             result.changes.push_back(change.to_string());

@@ -279,6 +279,16 @@ def check_judges_flags_and_variables(options):
                 f"check {checked.returncode}: {checked.stderr}, start {started}: {said}")
         good = noren(options, "check", file, "--max-queue", "5", env={**os.environ, "NOREN_LISTEN": "127.0.0.1:0"})
         check("check says what it judged", good.stdout == f"{file}, NOREN_LISTEN, --max-queue: good\n", good.stdout + good.stderr)
+        tuned, empty = os.path.join(folder, "tuned.yaml"), os.path.join(folder, "empty.yaml")
+        with open(tuned, "w", encoding="utf-8") as config:
+            config.write("admission:\n  max_queue: 7\n")
+        with open(empty, "w", encoding="utf-8") as config:
+            config.write("# nothing yet\n")
+        vain = noren(options, "check", tuned, "--max-queue", "5")
+        check("check tells what the file sets in vain", vain.returncode == 0 and
+              vain.stderr == f"{tuned}:2: admission.max_queue is not in force: --max-queue is stronger\n", vain.stderr)
+        nothing = noren(options, "check", empty)
+        check("... and that a file is empty", nothing.returncode == 0 and "the config file is empty" in nothing.stderr, nothing.stderr)
         twice = noren(options, "check", file, "--config", file)
         check("two files are wrong usage", twice.returncode == 2 and "FILE or --config" in twice.stderr, twice.stderr)
 
