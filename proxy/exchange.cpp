@@ -130,6 +130,8 @@ std::uint32_t Exchange::retry_after(std::chrono::duration<double> not_before) co
 net::Task<Verdict> Exchange::connect() {
     const TimePoint start = Clock::now();
     if (!engine_.retried) meter_.admitted(start);
+    if (!route_.gated && !worker_.services().quota.enter_engine(engine_.place))
+        co_return no_connection_left();
     if (std::optional<upstream::Lease> idle =
             engine_.retried ? std::nullopt : worker_.pool().take(upload_.replayable && upload_.body.done()))
         engine_.lease.emplace(std::move(*idle));
@@ -273,6 +275,7 @@ void Exchange::leave_engine() {
         bytes_.to_upstream -= std::min<std::uint64_t>(bytes_.to_upstream, engine_.out->waiting());
     engine_.out.reset();
     engine_.lease.reset();
+    engine_.place.leave();
     engine_.permit.release();
 }
 

@@ -10,6 +10,7 @@
 
 #include "metrics/exchange_meter.hpp"
 #include "metrics/observe/request_observer.hpp"
+#include "proxy/admission/connection_quota.hpp"
 #include "proxy/admission/gate.hpp"
 #include "proxy/connection.hpp"
 #include "proxy/failure.hpp"
@@ -73,6 +74,7 @@ class Exchange final : private relay::PayloadSink {
     /// The place in the engine, and the connection to it.
     struct EngineSide {
         admission::Permit permit;
+        admission::ConnectionQuota::EnginePlace place;  ///< in place of a permit, where none is needed
         metrics::TimePoint admitted_at{};
         std::optional<upstream::Lease> lease;
         std::optional<net::Outbox> out;

@@ -13,7 +13,7 @@ std::size_t ConnectionQuota::Hash::operator()(const ClientKey& key) const noexce
 ConnectionQuota::Entry ConnectionQuota::enter(const std::optional<ClientKey>& client, Place& place) {
     const std::lock_guard lock(mutex_);
     if (open_ >= limits_.in_all) return Entry::full;
-    if (open_ >= limits_.descriptors) return Entry::no_descriptors;
+    if (open_ + to_engine_ >= limits_.descriptors) return Entry::no_descriptors;
     if (client) {
         // Counted without a limit too, so that one set later finds them.
         std::uint32_t& theirs = by_client_[*client];
@@ -34,6 +34,20 @@ void ConnectionQuota::leave(const std::optional<ClientKey>& client) noexcept {
     if (!client) return;
     const auto theirs = by_client_.find(*client);
     if (--theirs->second == 0) by_client_.erase(theirs);
+}
+
+bool ConnectionQuota::enter_engine(EnginePlace& place) {
+    const std::lock_guard lock(mutex_);
+    if (place.quota_) return true;
+    if (open_ + to_engine_ >= limits_.descriptors) return false;
+    ++to_engine_;
+    place.quota_ = this;
+    return true;
+}
+
+void ConnectionQuota::leave_engine() noexcept {
+    const std::lock_guard lock(mutex_);
+    --to_engine_;
 }
 
 void ConnectionQuota::set_limits(const ConnectionLimits& limits) {

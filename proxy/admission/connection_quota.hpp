@@ -1,6 +1,7 @@
 #pragma once
 // How many client connections may be open: in all, and of one client, so that a client which opens more and
-// more of them is shed and its neighbours are not.
+// more of them is shed and its neighbours are not. Connections to the engine that no permit bounds take from
+// the same descriptors.
 
 #include <array>
 #include <cstdint>
@@ -53,6 +54,22 @@ class ConnectionQuota {
         std::optional<ClientKey> client_;
     };
 
+    /// Of a connection to the engine, as Place.
+    class EnginePlace {
+      public:
+        EnginePlace() = default;
+        ~EnginePlace() { leave(); }
+        EnginePlace(const EnginePlace&) = delete;
+        EnginePlace& operator=(const EnginePlace&) = delete;
+        void leave() noexcept {
+            if (quota_) std::exchange(quota_, nullptr)->leave_engine();
+        }
+
+      private:
+        friend class ConnectionQuota;
+        ConnectionQuota* quota_ = nullptr;
+    };
+
     enum class Entry : unsigned char { in, full, no_descriptors, client_full };
 
     explicit ConnectionQuota(const ConnectionLimits& limits) : limits_(limits) {}
@@ -60,6 +77,10 @@ class ConnectionQuota {
     /// client: nothing for one without an address. place: an empty one, which with `in` is the connection's.
     /// Throws std::bad_alloc, and then nothing has been counted.
     Entry enter(const std::optional<ClientKey>& client, Place& place);
+
+    /// For a request without a permit. False: what is left of the descriptors is for those with one, for
+    /// probes and for noren itself.
+    bool enter_engine(EnginePlace& place);
 
     /// Those who are in stay, however many.
     void set_limits(const ConnectionLimits& limits);
@@ -73,10 +94,12 @@ class ConnectionQuota {
         std::size_t operator()(const ClientKey& key) const noexcept;
     };
     void leave(const std::optional<ClientKey>& client) noexcept;
+    void leave_engine() noexcept;
 
     mutable std::mutex mutex_;
     ConnectionLimits limits_;
     std::uint32_t open_ = 0;
+    std::uint32_t to_engine_ = 0;                                   ///< without a permit
     std::unordered_map<ClientKey, std::uint32_t, Hash> by_client_;  ///< no entry without a connection
     std::optional<ClientKey> last_client_full_;
 };

@@ -47,6 +47,26 @@ TEST_CASE("fewer than the limit fit where there are fewer descriptors") {
     CHECK(quota.enter(client(1), second) == Entry::in);
 }
 
+TEST_CASE("connections to the engine without a permit and those of clients share the descriptors") {
+    ConnectionQuota quota({k_many, 3, 0});
+    Place first, second, third;
+    CHECK(quota.enter(client(1), first) == Entry::in);
+    {
+        ConnectionQuota::EnginePlace one, two, three;
+        CHECK(quota.enter_engine(one));
+        CHECK(quota.enter_engine(one));  // again: it has it
+        CHECK(quota.enter_engine(two));
+        CHECK_FALSE(quota.enter_engine(three));
+        CHECK(quota.enter(client(1), second) == Entry::no_descriptors);
+        CHECK(quota.open() == 1);
+        two.leave();
+        two.leave();
+        CHECK(quota.enter(client(1), second) == Entry::in);
+        CHECK_FALSE(quota.enter_engine(three));
+    }
+    CHECK(quota.enter(client(1), third) == Entry::in);
+}
+
 TEST_CASE("one client's connections are bounded, its neighbour's are not touched by that") {
     ConnectionQuota quota({k_many, k_many, 2});
     std::vector<Place> places(5);
