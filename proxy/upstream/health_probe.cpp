@@ -25,8 +25,6 @@ using metrics::TimePoint;
 
 // A starting engine is looked at more often than a running one, so that a pod is ready soon after it is.
 constexpr std::chrono::milliseconds k_interval_while_down{1000};
-// Without probing: how soon a reload that turns it on is noticed.
-constexpr std::chrono::milliseconds k_no_probing_look{1000};
 // Between two looks, however often dials find nobody there.
 constexpr std::chrono::milliseconds k_between_looks{250};
 constexpr int k_slow_probes_allowed = 2;
@@ -90,7 +88,7 @@ struct HealthProbe::State {
     net::Task<> keep_probing();
     net::Task<> pause(TimePoint until);
     void take_in(const Finding& finding);
-    std::chrono::milliseconds pause_after(const Finding& finding) const;
+    TimePoint next_after(const Finding& finding) const;
     TimePoint next_look(TimePoint planned) const;
 
     net::Loop& loop;
@@ -163,9 +161,10 @@ void HealthProbe::State::take_in(const Finding& finding) {
     if ((std::exchange(first, false) || is_up != was_up) && on_change) on_change(is_up, finding.why);
 }
 
-std::chrono::milliseconds HealthProbe::State::pause_after(const Finding& finding) const {
-    if (!probing()) return k_no_probing_look;
-    return finding.up ? settings.health_interval : std::min(settings.health_interval, k_interval_while_down);
+TimePoint HealthProbe::State::next_after(const Finding& finding) const {
+    if (!probing()) return net::k_never;
+    return Clock::now() +
+           (finding.up ? settings.health_interval : std::min(settings.health_interval, k_interval_while_down));
 }
 
 TimePoint HealthProbe::State::next_look(TimePoint planned) const {
@@ -187,7 +186,8 @@ net::Task<> HealthProbe::State::keep_probing() {
         Finding finding{true, false, {}, false};
         if (probing()) finding = co_await probe();
         take_in(finding);
-        co_await pause(Clock::now() + pause_after(finding));
+        const TimePoint next = next_after(finding);
+        co_await pause(next);
     }
 }
 

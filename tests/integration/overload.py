@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import resource
+import select
 import socket
 import subprocess
 import sys
@@ -192,6 +193,35 @@ def few_descriptors(options):
         check("the log says that it is over", over[0]["refused"] == "1000", over)
 
 
+def ungated(options):
+    """Requests that need no permit, to an engine that does not answer: each takes a descriptor at either side."""
+    limit, config = 600, "admission: {max_concurrency: 64}\nupstream: {health_interval: 0}\n"
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as engine:
+        with Stack(options.bin, config=config, engine_port=engine.getsockname()[1],
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))) as stack, \
+                contextlib.ExitStack() as open_ones:
+            crowd = [open_ones.enter_context(socket.create_connection(("127.0.0.1", stack.port), timeout=20)) for _ in range(400)]
+            for connection in crowd:
+                connection.sendall(b"GET /v1/models HTTP/1.1\r\nHost: t\r\n\r\n")
+
+            def in_all():
+                """With the engine, told that there is no descriptor, and turned away before that."""
+                now = stack.metrics()
+                return (now["noren_inflight_requests"], now['noren_failures_total{reason="internal_error"}'],
+                        refused(stack, "descriptors"))
+
+            wait_for("each to have its place or its answer", lambda: sum(in_all()) == len(crowd))
+            check("health and metrics are answered under slow requests without a permit", stack.get("/-/healthy") is not None)
+            served, refusals, away = in_all()
+            check("some are with the engine, the others are not", served > 0 and refusals > 0, f"{served}, {refusals}, {away}")
+            told = [c.recv(4096) for c in crowd if select.select([c], [], [], 0)[0] and not is_closed(c)]
+            check("who finds no descriptor is told so", len(told) == refusals and all(
+                answer.startswith(b"HTTP/1.1 503 ") and b"\r\nRetry-After: " in answer for answer in told), f"{len(told)}")
+            open_ones.close()
+            wait_for("the connections to go", lambda: stack.metrics()["noren_client_connections"] == 0)
+            check("every gauge is 0", all(stack.metrics()[gauge] == 0 for gauge in GAUGES))
+
+
 def no_descriptors(options):
     """Descriptors run out unforeseen: the limit is lowered under the running process."""
     with Stack(options.bin, config="admission: {max_concurrency: 32}\n", sim_args=ENGINE) as stack, contextlib.ExitStack() as open_ones:
@@ -223,7 +253,7 @@ def main():
     parser.add_argument("--only", help="one part")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    for part in (few_descriptors, no_descriptors, flood, abuse):
+    for part in (few_descriptors, ungated, no_descriptors, flood, abuse):
         if options.only not in (None, part.__name__):
             continue
         print(f"     {part.__name__}", flush=True)
