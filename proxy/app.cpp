@@ -34,7 +34,7 @@ admission::GateLimits gate_limits(const config::Config& config) {
 admission::ConnectionLimits connection_limits(const config::Config& config) {
     return {config.downstream.max_connections,
             connections_that_fit(descriptor_limit(), config.admission.max_concurrency),
-            config.downstream.max_connections_per_client};
+            config.downstream.max_connections_per_client, k_kept_without_permit};
 }
 
 constexpr std::array k_signals = {SIGTERM, SIGINT, SIGHUP};

@@ -12,6 +12,9 @@ std::uint64_t raise_descriptor_limit();
 /// What is in force now.
 std::uint64_t descriptor_limit();
 
+/// Kept back for requests that need no permit.
+inline constexpr std::uint32_t k_kept_without_permit = 32;
+
 /// Client connections that fit, so that at the limit those inside still reach the engine and probes are still
 /// answered: one descriptor for each request in the engine is kept back, and some for ops, logs, files and
 /// requests that need no permit; never more than half of all. max_concurrency: 0 = unlimited.

@@ -13,7 +13,7 @@ std::size_t ConnectionQuota::Hash::operator()(const ClientKey& key) const noexce
 ConnectionQuota::Entry ConnectionQuota::enter(const std::optional<ClientKey>& client, Place& place) {
     const std::lock_guard lock(mutex_);
     if (open_ >= limits_.in_all) return Entry::full;
-    if (open_ + to_engine_ >= limits_.descriptors) return Entry::no_descriptors;
+    if (descriptors_taken() >= limits_.descriptors) return Entry::no_descriptors;
     if (client) {
         // Counted without a limit too, so that one set later finds them.
         std::uint32_t& theirs = by_client_[*client];
@@ -39,10 +39,14 @@ void ConnectionQuota::leave(const std::optional<ClientKey>& client) noexcept {
 bool ConnectionQuota::enter_engine(EnginePlace& place) {
     const std::lock_guard lock(mutex_);
     if (place.quota_) return true;
-    if (open_ + to_engine_ >= limits_.descriptors) return false;
+    if (to_engine_ >= limits_.to_engine && descriptors_taken() >= limits_.descriptors) return false;
     ++to_engine_;
     place.quota_ = this;
     return true;
+}
+
+std::uint32_t ConnectionQuota::descriptors_taken() const {
+    return open_ + (to_engine_ > limits_.to_engine ? to_engine_ - limits_.to_engine : 0);
 }
 
 void ConnectionQuota::leave_engine() noexcept {

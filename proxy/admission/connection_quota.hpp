@@ -1,7 +1,7 @@
 #pragma once
 // How many client connections may be open: in all, and of one client, so that a client which opens more and
-// more of them is shed and its neighbours are not. Connections to the engine that no permit bounds take from
-// the same descriptors.
+// more of them is shed and its neighbours are not. Connections to the engine that no permit bounds have a
+// few descriptors for themselves, and beyond that take from the same ones.
 
 #include <array>
 #include <cstdint>
@@ -20,6 +20,7 @@ struct ConnectionLimits {
     std::uint32_t in_all = 0;
     std::uint32_t descriptors = 0;  ///< that the process can have for them
     std::uint32_t per_client = 0;   ///< 0 = no limit
+    std::uint32_t to_engine = 0;    ///< so many without a permit take none of them
 };
 
 /// Thread-safe: all workers share it. Outlives every place.
@@ -95,6 +96,7 @@ class ConnectionQuota {
     };
     void leave(const std::optional<ClientKey>& client) noexcept;
     void leave_engine() noexcept;
+    std::uint32_t descriptors_taken() const;
 
     mutable std::mutex mutex_;
     ConnectionLimits limits_;

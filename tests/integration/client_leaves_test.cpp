@@ -25,14 +25,6 @@ void expect_left(NorenUnderTest& noren, const std::string& phase) {
         CHECK(noren.metric("noren_upstream_errors_total{reason=\"" + std::string(reason) + "\"}") == 0);
 }
 
-/// The request is with the engine: noren counts it as admitted a little earlier.
-bool arrived(const sim::Engine& engine) {
-    const auto give_up = std::chrono::steady_clock::now() + 20s;
-    while (engine.counters().requests == 0 && std::chrono::steady_clock::now() < give_up)
-        std::this_thread::sleep_for(1ms);
-    return engine.counters().requests == 1;
-}
-
 /// The engine saw the cancel. How soon is told by leave_times_test.cpp; here it is bounded loosely.
 void expect_cancel_seen(sim::Engine& engine, sim::TimePoint left) {
     REQUIRE(engine.wait_for_truths(1, 20s));
@@ -51,7 +43,7 @@ TEST_CASE("a client leaves during a silent prefill") {
         NorenUnderTest noren(engine.url());
         Peer client = Peer::connect(noren.port());
         client.send(test::long_chat("", stream));
-        REQUIRE(arrived(engine));
+        REQUIRE(test::arrived(engine, 1));
         const auto left = std::chrono::steady_clock::now();
         SECTION(stream ? "by FIN, streaming" : "by FIN, plain") {
             client.close();
@@ -90,7 +82,7 @@ TEST_CASE("a client leaves the queue") {
         NorenUnderTest noren(engine.url(), [](auto& config) { config.admission.max_concurrency = 1; });
         Peer running = Peer::connect(noren.port());
         running.send(test::long_chat());
-        REQUIRE(noren.reaches("noren_running_requests", 1));
+        REQUIRE(test::arrived(engine, 1));
         Peer waiting = Peer::connect(noren.port());
         if (large) {
             // Held, read ahead, and the rest in the kernel: the end of it has arrived, unread.
@@ -116,7 +108,7 @@ TEST_CASE("a client leaves in the middle of its upload") {
     client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: t\r\nContent-Length: " + std::to_string(size) +
                 "\r\n\r\n" + std::string(size / 2, ' '));
     REQUIRE(noren.reaches("noren_inflight_requests", 1));
-    if (size > 500'000) REQUIRE(arrived(engine));  // too much to be held: it is on its way
+    if (size > 500'000) REQUIRE(test::arrived(engine, 1));  // too much to be held: it is on its way
     client.close();
     expect_left(noren, "upload");
     CHECK(engine.counters().complete == 0);

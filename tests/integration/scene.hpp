@@ -3,11 +3,14 @@
 // it when all is over.
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include <catch2/catch.hpp>
 
+#include "tests/sim/engine.hpp"
 #include "tests/sim/options.hpp"
+#include "tests/support/eventually.hpp"
 #include "tests/support/noren_under_test.hpp"
 
 namespace test {
@@ -49,6 +52,12 @@ inline bool is_whole_stream(const std::string& answer) {
 inline std::string body_of(const std::string& answer) {
     const std::size_t end = answer.find("\r\n\r\n");
     return end == std::string::npos ? std::string() : answer.substr(end + 4);
+}
+
+/// So many requests have come to the engine: noren counts them as admitted a little earlier.
+inline bool arrived(const sim::Engine& engine, std::uint64_t requests) {
+    return eventually([&] { return engine.counters().requests >= requests; }) &&
+           engine.counters().requests == requests;
 }
 
 /// No request, no permit, no place in the queue, no connection to the engine in use.

@@ -80,7 +80,7 @@ TEST_CASE("over Unix sockets on both sides: the same bytes, and every gauge back
     }
     Peer leaver = Peer::connect_unix(outer_path);
     leaver.send(chat("x-sim-ttft-ms: 60000\r\n"));
-    REQUIRE(inner.reaches("noren_awaiting_first_token_requests", 1));
+    REQUIRE(test::arrived(engine, 9));
     leaver.close();
     REQUIRE(engine.wait_for_truths(9, 20s));
     CHECK(engine.truth().back().outcome == "cancelled");

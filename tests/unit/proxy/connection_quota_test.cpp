@@ -67,6 +67,22 @@ TEST_CASE("connections to the engine without a permit and those of clients share
     CHECK(quota.enter(client(1), third) == Entry::in);
 }
 
+TEST_CASE("some connections to the engine without a permit have descriptors however many clients there are") {
+    ConnectionQuota quota({k_many, 2, 0, 1});
+    Place first, second, third;
+    CHECK(quota.enter(client(1), first) == Entry::in);
+    CHECK(quota.enter(client(1), second) == Entry::in);
+    CHECK(quota.enter(client(1), third) == Entry::no_descriptors);
+    ConnectionQuota::EnginePlace one, two;
+    CHECK(quota.enter_engine(one));
+    CHECK_FALSE(quota.enter_engine(two));
+    first = Place();
+    CHECK(quota.enter_engine(two));
+    CHECK(quota.enter(client(1), third) == Entry::no_descriptors);
+    one.leave();
+    CHECK(quota.enter(client(1), third) == Entry::in);
+}
+
 TEST_CASE("one client's connections are bounded, its neighbour's are not touched by that") {
     ConnectionQuota quota({k_many, k_many, 2});
     std::vector<Place> places(5);
