@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "metrics/exchange_state.hpp"
+#include "metrics/prefetch.hpp"
 
 namespace noren::metrics {
 
@@ -151,6 +152,11 @@ void ExchangeMeter::switched(std::string_view protocol) {
                                       k_websocket.end(), [](char a, char b) { return (a | 0x20) == b; });
     process.upgrades.add(websocket ? k_websocket : "other");
     state_->tunnel.emplace(process.tunnels);
+}
+
+void ExchangeMeter::prefetch() const noexcept {
+    metrics::prefetch(state_.get(), sizeof(State));
+    if (state_->observer) state_->observer->prefetch();
 }
 
 void ExchangeMeter::body(std::string_view piece) noexcept {

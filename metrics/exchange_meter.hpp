@@ -81,7 +81,9 @@ class ExchangeMeter {
     /// The connection carries another protocol from here on, until finish().
     void switched(std::string_view protocol);
 
-    // The token path: for each read from the engine, body() for each piece of body in it, then mark() once.
+    // The token path: for each read from the engine, prefetch() ahead of it, body() for each piece of body in
+    // it, then mark() once.
+    void prefetch() const noexcept;
     void body(std::string_view piece) noexcept;
     void mark(TimePoint at) noexcept;  ///< that read completed at `at`: stamps the events it completed
 

@@ -134,6 +134,7 @@ class Exchange final : private relay::PayloadSink {
     void tell_what_is_asked();
     Verdict pump_upload();
     Verdict send_on(std::string_view bytes);
+    void prefetch() const noexcept;
     Verdict pump_answer();
     Verdict read_answer(bool& moved);
     Verdict take_head_bytes(std::string_view bytes, metrics::TimePoint at);

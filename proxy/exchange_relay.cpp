@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "metrics/prefetch.hpp"
 #include "proxy/admission/retry_after.hpp"
 #include "proxy/exchange.hpp"
 #include "proxy/http/forward.hpp"
@@ -51,8 +52,17 @@ net::Task<Verdict> Exchange::relay() {
     }
 }
 
+/// What a token event goes through, on its way from one socket to the other.
+void Exchange::prefetch() const noexcept {
+    metrics::prefetch(this, sizeof(*this));
+    metrics::prefetch(&down_, sizeof(down_));
+    down_.socket.prefetch();
+    meter_.prefetch();
+}
+
 /// Engine to client, as far as the engine has sent and the client's buffer has room.
 Verdict Exchange::pump_answer() {
+    prefetch();
     down_.out.flush();
     for (int reads = 0;;) {
         if (down_.out.broken())

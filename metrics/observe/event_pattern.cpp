@@ -5,6 +5,7 @@
 
 #include "metrics/observe/byte_scan.hpp"
 #include "metrics/observe/json_number.hpp"
+#include "metrics/prefetch.hpp"
 
 namespace noren::metrics {
 namespace {
@@ -78,6 +79,11 @@ void EventPattern::learn(std::string_view document, std::span<const LooseValue> 
     known_ = true;
     misses_ = 0;
     ++fruitless_;
+}
+
+void EventPattern::prefetch() const noexcept {
+    metrics::prefetch(fixed_.data(), fixed_.size());
+    metrics::prefetch(gaps_.data(), gaps_.size() * sizeof(Gap));
 }
 
 }  // namespace noren::metrics

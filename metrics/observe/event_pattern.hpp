@@ -22,6 +22,7 @@ class EventPattern {
     /// if no two events are of a kind.
     bool wants_another() const { return !known_ || (misses_ >= 2 && fruitless_ < 4); }
     void learn(std::string_view document, std::span<const LooseValue> loose);
+    void prefetch() const noexcept;
 
   private:
     struct Gap {

@@ -12,6 +12,7 @@
 #include "metrics/observe/ndjson_framer.hpp"
 #include "metrics/observe/sse_framer.hpp"
 #include "metrics/observe/token_rules.hpp"
+#include "metrics/prefetch.hpp"
 
 namespace noren::metrics {
 
@@ -234,6 +235,11 @@ ResponseObserver::ResponseObserver(int status, std::string_view content_type,
 ResponseObserver::~ResponseObserver() = default;
 ResponseObserver::ResponseObserver(ResponseObserver&&) noexcept = default;
 ResponseObserver& ResponseObserver::operator=(ResponseObserver&&) noexcept = default;
+
+void ResponseObserver::prefetch() const noexcept {
+    metrics::prefetch(state_.get(), sizeof(State));
+    state_->pattern.prefetch();
+}
 
 std::uint32_t ResponseObserver::feed(std::string_view bytes) noexcept {
     State& s = *state_;

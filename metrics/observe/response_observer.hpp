@@ -42,6 +42,9 @@ class ResponseObserver {
     ResponseObserver(ResponseObserver&&) noexcept;
     ResponseObserver& operator=(ResponseObserver&&) noexcept;
 
+    /// Before bytes that are still to be read: fetches the memory that feed() looks at.
+    void prefetch() const noexcept;
+
     /// Body bytes without their transfer coding, cut anywhere. Returns how many token events they completed.
     std::uint32_t feed(std::string_view bytes) noexcept;
 

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "metrics/prefetch.hpp"
+
 namespace noren::proxy::net {
 
 struct Socket::State final : Watcher {
@@ -148,6 +150,10 @@ void Socket::wake(const Waker& waker) {
 }
 void Socket::wake_nobody() {
     state_->waker.reset();
+}
+
+void Socket::prefetch() const noexcept {
+    metrics::prefetch(state_.get(), sizeof(State));
 }
 
 IoResult Socket::read(std::span<char> into) {

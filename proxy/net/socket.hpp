@@ -49,6 +49,9 @@ class Socket {
     void wake(const Waker& waker);
     void wake_nobody();
 
+    /// Fetches the memory that the next call looks at.
+    void prefetch() const noexcept;
+
     /// At most one read(2), or as many TLS records as fit. A short read means the socket is drained, which
     /// saves the call that would only say so.
     IoResult read(std::span<char> into);
