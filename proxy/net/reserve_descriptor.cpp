@@ -48,7 +48,9 @@ ReserveDescriptor::Shed ReserveDescriptor::shed_one(const Descriptor& listening)
 bool ReserveDescriptor::takes(Descriptor& client) {
     if (!missing_) return false;
     const std::lock_guard lock(mutex_);
-    if (spare_.is_open()) return false;
+    if (!spare_.is_open()) spare_ = copy_of(null_);  // there may be descriptors again
+    missing_ = !spare_.is_open();
+    if (!missing_) return false;
     refill_with(std::move(client));
     return true;
 }

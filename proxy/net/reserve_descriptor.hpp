@@ -29,7 +29,8 @@ class ReserveDescriptor {
     /// After an accept that failed for want of a descriptor.
     Shed shed_one(const Descriptor& listening);
 
-    /// After one that did not. True: the reserve was missing, and this connection was closed to be it.
+    /// After one that did not. True: the reserve was missing, there is no other descriptor for it, and this
+    /// connection was closed to be it.
     bool takes(Descriptor& client);
 
   private:

@@ -5,24 +5,49 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
 namespace test {
 
-/// For as long as this lives, the process gets no new descriptor.
+/// For as long as this lives, the process gets no new descriptor. What other threads give back is taken
+/// within a millisecond.
 class NoDescriptors {
   public:
     NoDescriptors() {
         ::getrlimit(RLIMIT_NOFILE, &before_);
-        const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-        ::close(next);
-        const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
+        taken_.push_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+        const rlimit none{static_cast<rlim_t>(taken_.back()), before_.rlim_max};
         ::setrlimit(RLIMIT_NOFILE, &none);
+        take_all();
+        taking_ = std::jthread([this](const std::stop_token& over) {
+            while (!over.stop_requested()) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                take_all();
+            }
+        });
     }
-    ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+    ~NoDescriptors() {
+        taking_.request_stop();
+        taking_.join();
+        for (const int descriptor : taken_)
+            ::close(descriptor);
+        ::setrlimit(RLIMIT_NOFILE, &before_);
+    }
     NoDescriptors(const NoDescriptors&) = delete;
     NoDescriptors& operator=(const NoDescriptors&) = delete;
 
   private:
+    void take_all() {
+        for (int free; (free = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;)
+            taken_.push_back(free);
+    }
+
     rlimit before_{};
+    std::vector<int> taken_;
+    std::jthread taking_;
 };
 
 }  // namespace test
