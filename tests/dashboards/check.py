@@ -31,25 +31,31 @@ class Checks:
         print(f"ok   {what}" if good else f"FAIL {what}: {detail}", flush=True)
 
 
-def play(kinds, bin_dir, prometheus, check):
-    """Several at a time; those that could be played."""
-    def one(kind):
-        try:
-            scenario = kind(bin_dir, prometheus)
-            return scenario, scenario.run()
-        except Exception:  # pylint: disable=broad-except  (a scenario that breaks is a failed check, not the end)
-            return kind, traceback.format_exc()
+def played_once(scenario):
+    """It, and what is wrong with its alerts; empty: nothing."""
+    try:
+        fired = scenario.run()
+    except Exception:  # pylint: disable=broad-except  (a scenario that breaks is a failed check, not the end)
+        return scenario, traceback.format_exc()
+    differ = f"missing {sorted(scenario.fires - fired)}, unasked {sorted(fired - scenario.fires)}"
+    return scenario, "" if fired == scenario.fires else differ
 
+
+def play(kinds, bin_dir, prometheus, check):
+    """Several at a time; those that could be played. Time runs so fast that on a machine which is busy otherwise a noren is
+    down for Prometheus, or its tokens slow: what was not as it should be is played once more, alone, and that counts."""
     played = []
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        for scenario, fired in pool.map(one, kinds):
-            if isinstance(fired, str):
-                check(scenario.__name__, False, fired)
-                continue
+        first = list(pool.map(lambda kind: played_once(kind(bin_dir, prometheus)), kinds))
+    for scenario, wrong in first:
+        told = ""
+        if wrong:
+            told = f" (the second time; the first time, {AT_A_TIME} at once: {wrong.strip().splitlines()[-1]})"
+            scenario, wrong = played_once(type(scenario)(bin_dir, prometheus, "Again"))
+        expected = ", ".join(sorted(scenario.fires)) or "no alert"
+        check(f"{type(scenario).__name__}: {expected}, and no other{told}", not wrong, wrong)
+        if hasattr(scenario, "end_s"):
             played.append(scenario)
-            expected = ", ".join(sorted(scenario.fires)) or "no alert"
-            check(f"{scenario.job}: {expected}, and no other", fired == scenario.fires,
-                  f"missing {sorted(scenario.fires - fired)}, unasked {sorted(fired - scenario.fires)}")
     return played
 
 

@@ -24,9 +24,9 @@ class Scenario(Stack):
     config = ""
     sim = ()
 
-    def __init__(self, bin_dir, prometheus):
+    def __init__(self, bin_dir, prometheus, suffix=""):
         super().__init__(bin_dir, config=self.config, sim_args=self.sim)
-        self.prometheus, self.job, self.over = prometheus, type(self).__name__, contextlib.ExitStack()
+        self.prometheus, self.job, self.over = prometheus, type(self).__name__ + suffix, contextlib.ExitStack()
 
     def run(self):
         """Plays it; the set of alerts that fired."""
