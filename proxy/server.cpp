@@ -55,8 +55,10 @@ Server::~Server() {
 
 void Server::start() {
     for (std::size_t i = 0; i < workers_.size(); ++i) {
-        threads_.emplace_back([this, i] { workers_[i]->run(listeners_.take(i), workers_); });
-        ::pthread_setname_np(threads_.back().native_handle(), ("noren-w" + std::to_string(i)).c_str());
+        threads_.emplace_back([this, i] {
+            ::pthread_setname_np(::pthread_self(), ("noren-w" + std::to_string(i)).c_str());
+            workers_[i]->run(listeners_.take(i), workers_);
+        });
     }
 }
 

@@ -90,6 +90,10 @@ TEST_CASE("new rules for the engine hold for connections that were busy, and for
         files.trust(config);
         config.upstream.tls.verify = "on";
     });
+    // The worker has taken it over once it has answered a question that comes behind it.
+    Peer asker = Peer::connect(noren.port());
+    asker.send("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n");
+    REQUIRE(asker.receive_until("\r\n\r\n").starts_with("HTTP/1.1 2"));
     busy.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     CHECK(first.receive_until("\r\n\r\nok").ends_with("\r\n\r\nok"));
     CHECK(busy.receive().empty());  // and no second request
