@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <stop_token>
 #include <thread>
@@ -17,17 +18,22 @@ namespace test {
 class NoDescriptors {
   public:
     NoDescriptors() {
+        // Runs before there are none: UBSan takes some to look at an object that it sees for the first time.
+        taking_ = std::jthread([this](const std::stop_token& over) {
+            runs_ = true;
+            while (!over.stop_requested()) {
+                if (lowered_) take_all();
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+        });
+        while (!runs_)
+            std::this_thread::yield();
         ::getrlimit(RLIMIT_NOFILE, &before_);
         taken_.push_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
         const rlimit none{static_cast<rlim_t>(taken_.back()), before_.rlim_max};
         ::setrlimit(RLIMIT_NOFILE, &none);
         take_all();
-        taking_ = std::jthread([this](const std::stop_token& over) {
-            while (!over.stop_requested()) {
-                std::this_thread::sleep_for(std::chrono::milliseconds(1));
-                take_all();
-            }
-        });
+        lowered_ = true;
     }
     ~NoDescriptors() {
         taking_.request_stop();
@@ -47,6 +53,8 @@ class NoDescriptors {
 
     rlimit before_{};
     std::vector<int> taken_;
+    std::atomic<bool> runs_{false};
+    std::atomic<bool> lowered_{false};  ///< from here on taken_ is the thread's
     std::jthread taking_;
 };
 
