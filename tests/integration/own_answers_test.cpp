@@ -180,9 +180,12 @@ TEST_CASE("that noren has no descriptor left for a connection to the engine is n
         Peer& client = clients.emplace_back(Peer::connect(noren.port()));
         client.send("OPTIONS * HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\n\r\n");  // noren has accepted it
         REQUIRE(client.receive_until("\r\n\r\n").starts_with("HTTP/1.1 2"));
-        const test::NoDescriptors none;
-        client.send(request);
-        const std::string answer = client.receive_until("\r\n\r\n");
+        std::string answer;
+        {
+            const test::NoDescriptors none;
+            client.send(request);
+            answer = client.receive_until("\r\n\r\n");
+        }
         CHECK(answer.starts_with("HTTP/1.1 503 "));
         CHECK(field_of(answer, "x-noren-reason") == "internal_error");
         CHECK_FALSE(field_of(answer, "Retry-After").empty());
