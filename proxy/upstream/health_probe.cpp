@@ -163,8 +163,8 @@ void HealthProbe::State::take_in(const Finding& finding) {
 
 TimePoint HealthProbe::State::next_after(const Finding& finding) const {
     if (!probing()) return net::k_never;
-    return Clock::now() +
-           (finding.up ? settings.health_interval : std::min(settings.health_interval, k_interval_while_down));
+    return Clock::now() + (finding.up ? settings.health_interval
+                                      : std::min(settings.health_interval, k_interval_while_down));
 }
 
 TimePoint HealthProbe::State::next_look(TimePoint planned) const {
