@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "proxy/http/hex.hpp"
+
 namespace noren::proxy::http {
 namespace {
 
@@ -131,10 +133,9 @@ std::string interim_head(const ResponseHead& head) {
 }
 
 std::string chunk_size_line(std::uint64_t size) {
-    constexpr std::string_view k_digits = "0123456789abcdef";
     std::string line = "\r\n";
     do {
-        line.insert(line.begin(), k_digits[size & 15]);
+        line.insert(line.begin(), k_hex_digits[size & 15]);
         size >>= 4;
     } while (size != 0);
     return line;

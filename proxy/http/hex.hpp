@@ -1,6 +1,11 @@
 #pragma once
 
+#include <string_view>
+
 namespace noren::proxy::http {
+
+/// By their values, as noren writes them.
+inline constexpr std::string_view k_hex_digits = "0123456789abcdef";
 
 /// The value of a hexadecimal digit; -1 if it is none.
 constexpr int hex_digit(char c) {
