@@ -79,8 +79,11 @@ net::Task<> Connection::serve() {
             co_await linger();
             co_return;
         }
-        const bool taken = co_await send_rest();
-        if (!taken) co_return;
+        if (!down_.out.flush()) co_return;
+        if (!down_.out.empty()) {
+            const bool taken = co_await send_rest();
+            if (!taken) co_return;
+        }
         in_a_row = down_.in.empty() ? 0 : in_a_row + 1;
         if (in_a_row == k_requests_per_turn) {
             in_a_row = 0;

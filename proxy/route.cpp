@@ -32,6 +32,11 @@ std::string fold(std::string_view path) {
     return folded;
 }
 
+/// As nearly every path comes: folding it would change nothing.
+bool is_folded(std::string_view path) {
+    return std::none_of(path.begin(), path.end(), [](char c) { return c == '%' || (c >= 'A' && c <= 'Z'); });
+}
+
 /// Empty and dot segments folded away (RFC 3986 5.2.4).
 void add_segment(Segments& segments, std::string_view segment) {
     if (segment == "..") {
@@ -153,8 +158,8 @@ RouteTable::RouteTable(const std::vector<std::string>& patterns) {
 Route RouteTable::find(std::string_view method, std::string_view target) const {
     const std::string_view path = path_of(target);
     const bool has_escapes = path.find('%') != std::string_view::npos;
-    const std::string unescaped = fold(path);
-    const Segments segments = segments_of(unescaped);
+    const std::string unescaped = is_folded(path) ? std::string() : fold(path);
+    const Segments segments = segments_of(unescaped.empty() ? path : std::string_view(unescaped));
     Route route;
     route.dialect = dialect_of(segments);
     route.gated = may_generate(method) &&

@@ -7,6 +7,7 @@ namespace {
 
 // Deeper than any answer; Python's own parser gives up at about a thousand.
 constexpr std::size_t k_max_depth = 512;
+constexpr std::size_t k_usual_levels = 4;
 constexpr std::size_t k_idle_levels = 64;  // kept between documents
 
 bool is_blank(char c) {
@@ -224,8 +225,15 @@ std::uint32_t JsonSieve::add(JsonType type, bool truthy) {
     return keeps() ? tree_.add(type, place_.mark, truthy) : JsonTree::k_none;
 }
 
+/// For a usual document at once, rather than piece by piece.
+void JsonSieve::make_room() {
+    levels_.reserve(k_usual_levels);
+    tree_.make_room();
+}
+
 void JsonSieve::open(bool is_object) {
     if (levels_.size() >= k_max_depth) return fail();
+    if (levels_.capacity() == 0) make_room();
     const bool in_array = !is_object || (!levels_.empty() && levels_.back().in_array);
     const bool counts = place_.counted && !is_object;
     place_.kept = place_.kept || counts;

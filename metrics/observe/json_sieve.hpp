@@ -143,6 +143,7 @@ class JsonSieve {
     const char* scan_number(const char* at, const char* end);
     const char* scan_literal(std::string_view literal, const char* at, const char* end);
     const char* skip_blank(const char* at);
+    void make_room();
     void open(bool is_object);
     void close(bool is_object, bool empty);
     void next_of(Level& level);

@@ -69,6 +69,8 @@ class JsonTree {
 
     /// Forgets all; keeps a usual document's memory, so that a stream's next event allocates nothing.
     void clear();
+    /// For a small document's values at once.
+    void make_room() { nodes_.reserve(k_usual_nodes); }
     bool empty() const { return nodes_.empty(); }
     JsonValue root() const { return empty() ? JsonValue() : JsonValue(this, 0, size()); }
 
@@ -125,6 +127,7 @@ class JsonTree {
   private:
     friend class JsonValue;
 
+    static constexpr std::size_t k_usual_nodes = 8;
     // A usual event leaves a dozen values. The bounds are for who sends a thousand choices, or means harm.
     static constexpr std::size_t k_max_nodes = 4096, k_max_text = 64 * 1024;
     // Beyond them there is room for what stands outside of arrays, so that the usage behind a thousand

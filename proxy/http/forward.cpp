@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "proxy/http/hex.hpp"
@@ -9,30 +11,39 @@
 namespace noren::proxy::http {
 namespace {
 
+/// Some field names. Every field of every message is looked up, and most have a length that no name here has.
+template <std::size_t N>
+class NameSet {
+  public:
+    explicit constexpr NameSet(const std::array<std::string_view, N>& names) : names_(names) {
+        for (const std::string_view name : names)
+            sizes_ |= std::uint32_t{1} << name.size();
+    }
+    bool has(std::string_view name) const {
+        if (name.size() >= 32 || (sizes_ >> name.size() & 1) == 0) return false;
+        return std::any_of(names_.begin(), names_.end(),
+                           [&](std::string_view n) { return same_name(n, name); });
+    }
+
+  private:
+    std::array<std::string_view, N> names_;
+    std::uint32_t sizes_ = 0;  ///< a bit for each length
+};
+
 /// Of this hop, whether nominated in Connection or not. An Upgrade that is passed on is written anew.
-bool is_hop_by_hop(std::string_view name) {
-    constexpr std::array<std::string_view, 9> k_names = {
-        "connection",     "keep-alive",         "proxy-connection",   "te", "transfer-encoding", "upgrade",
-        "http2-settings", "proxy-authenticate", "proxy-authorization"};
-    return std::any_of(k_names.begin(), k_names.end(),
-                       [&](std::string_view n) { return same_name(n, name); });
-}
+constexpr NameSet<9> k_hop_by_hop({"connection", "keep-alive", "proxy-connection", "te", "transfer-encoding",
+                                   "upgrade", "http2-settings", "proxy-authenticate", "proxy-authorization"});
 
 /// What Connection must not take away: the next reader would see another message than we did.
-bool is_never_nominated(std::string_view name) {
-    constexpr std::array<std::string_view, 9> k_names = {
-        "host", "content-length", "content-type", "content-encoding", "authorization",
-        "via",  "x-request-id",   "date",         "max-forwards"};
-    return std::any_of(k_names.begin(), k_names.end(),
-                       [&](std::string_view n) { return same_name(n, name); });
-}
+constexpr NameSet<9> k_never_nominated({"host", "content-length", "content-type", "content-encoding",
+                                        "authorization", "via", "x-request-id", "date", "max-forwards"});
 
 /// What Connection takes away besides: for each field that is left this is looked through.
 std::vector<std::string_view> nominated(const Fields& fields) {
     std::vector<std::string_view> names;
     fields.for_each_of("connection", [&](std::string_view option) {
-        const bool is_usual = is_hop_by_hop(option) || same_name(option, "close");
-        if (!is_usual && !is_never_nominated(option)) names.push_back(option);
+        const bool is_usual = k_hop_by_hop.has(option) || same_name(option, "close");
+        if (!is_usual && !k_never_nominated.has(option)) names.push_back(option);
     });
     return names;
 }
@@ -46,7 +57,7 @@ template <typename WrittenAnew>
 void append_end_to_end(std::string& out, const Fields& fields, WrittenAnew&& written_anew) {
     const std::vector<std::string_view> dropped = nominated(fields);
     for (const Field& field : fields.all()) {
-        if (is_hop_by_hop(field.name) || written_anew(field.name)) continue;
+        if (k_hop_by_hop.has(field.name) || written_anew(field.name)) continue;
         if (std::any_of(dropped.begin(), dropped.end(),
                         [&](std::string_view name) { return same_name(name, field.name); }))
             continue;
