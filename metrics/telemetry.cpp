@@ -133,8 +133,8 @@ void Telemetry::sample_counter(std::string name, std::string help, std::vector<L
                                                  std::move(help), std::move(readings)));
 }
 
-void Telemetry::log_access(std::string&& line) const {
-    if (access_log_) access_log_(std::move(line));
+void Telemetry::log_access(std::string_view line) const {
+    if (access_log_) access_log_(line);
 }
 
 void Telemetry::upstream_connect(bool ok, Duration took) {

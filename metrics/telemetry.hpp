@@ -62,7 +62,7 @@ struct TelemetrySettings {
 /// Thread-safe. Outlives every ExchangeMeter.
 class Telemetry {
   public:
-    using AccessLog = std::function<void(std::string&& line)>;
+    using AccessLog = std::function<void(std::string_view line)>;
 
     explicit Telemetry(const TelemetrySettings& settings);
 
@@ -78,7 +78,7 @@ class Telemetry {
 
     /// Set before the first exchange.
     void set_access_log(AccessLog log) { access_log_ = std::move(log); }
-    void log_access(std::string&& line) const;
+    void log_access(std::string_view line) const;
 
     /// An attempt to connect to the engine has ended.
     void upstream_connect(bool ok, Duration took);

@@ -91,7 +91,7 @@ App::App(const config::Resolved& loaded, config::Sources sources, const Heartbea
       reload_(io_, loaded, std::move(sources), telemetry_, log_,
               [this](const config::Config& next) { apply(next); }),
       signals_(io_) {
-    telemetry_.set_access_log([this](std::string&& line) { log_.access(std::move(line)); });
+    telemetry_.set_access_log([this](std::string_view line) { log_.access(line); });
     telemetry_.config_loaded(std::chrono::system_clock::now());
     sample_gauges();
     if (loaded.config->control.socket.empty()) return;

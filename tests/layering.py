@@ -35,8 +35,8 @@ MAY = {
 }
 # Folder -> libraries that have no place in it.
 NEVER = {
-    "config": ("boost/", "prometheus/", "spdlog/"),
-    "metrics": ("boost/", "yaml-cpp/", "spdlog/"),
+    "config": ("boost/", "prometheus/"),
+    "metrics": ("boost/", "yaml-cpp/"),
     "metrics/observe": ("boost/", "prometheus/"),
     "proxy": ("yaml-cpp/",),
     "proxy/http": ("boost/", "sys/socket.h"),

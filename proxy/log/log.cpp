@@ -15,11 +15,9 @@
 #include <system_error>
 #include <thread>
 
-#include <spdlog/async.h>
-#include <spdlog/async_logger.h>
-
 #include "metrics/json_line.hpp"
-#include "proxy/log/descriptor_sink.hpp"
+#include "proxy/log/line_queue.hpp"
+#include "proxy/log/line_writer.hpp"
 
 namespace noren::proxy {
 namespace {
@@ -49,16 +47,19 @@ int open_file(const std::string& path) {
     return fd;
 }
 
-/// A pool of one thread, which takes no signal from its first moment on, however late that is: the reader of
-/// a log going away must not end the process, and all others are for the main thread.
-std::shared_ptr<spdlog::details::thread_pool> make_pool(std::size_t queue) {
+/// Takes no signal from its first moment on, however late that is: the reader of a log going away must not
+/// end the process, and all others are for the main thread.
+template <typename Work>
+std::thread log_thread(Work work) {
     sigset_t all, before;
     sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);  // a thread begins with the mask of who makes it
     const auto restore = [](const sigset_t* mask) { ::pthread_sigmask(SIG_SETMASK, mask, nullptr); };
     const std::unique_ptr<const sigset_t, decltype(restore)> blocked(&before, restore);
-    const auto name = [] { ::pthread_setname_np(::pthread_self(), "noren-log"); };
-    return std::make_shared<spdlog::details::thread_pool>(queue, 1, name);
+    return std::thread([work = std::move(work)]() mutable {
+        ::pthread_setname_np(::pthread_self(), "noren-log");
+        work();
+    });
 }
 
 }  // namespace
@@ -72,51 +73,64 @@ Level level_of(std::string_view name) {
 /// One output with its queue and thread.
 class Log::Stream {
   public:
-    /// rest: DescriptorSink::Pace.
-    Stream(const char* name, int fd, std::size_t queue, std::chrono::milliseconds last_words,
+    /// queue: bytes. rest: of the thread after each write, unless there is a whole block to write: so that
+    /// many lines cost few wake-ups. What comes after a quiet time is written at once.
+    Stream(int fd, std::size_t queue, std::chrono::milliseconds last_words,
            std::chrono::milliseconds rest = {})
-        : last_words_(last_words),
-          sink_(std::make_shared<DescriptorSink>(fd)),
-          pool_(make_pool(queue)),
-          logger_(std::make_shared<spdlog::async_logger>(name, sink_, pool_,
-                                                         spdlog::async_overflow_policy::overrun_oldest)) {
-        // The pool is there for as long as its thread, which is who asks.
-        sink_->set_pace({[&pool = *pool_] { return pool.queue_size() > 0; }, rest});
+        : last_words_(last_words), path_(std::make_shared<Path>(fd, queue)) {
+        std::promise<void> over;
+        over_ = over.get_future();
+        thread_ = log_thread([path = path_, rest, over = std::move(over)]() mutable {
+            path->serve(rest);
+            path.reset();
+            over.set_value();
+        });
     }
 
     /// Takes no more lines, and writes what is queued for as long as its reader takes it, until last_words
     /// are over. The wait for that is the destructor's.
     void finish() {
-        if (over_.valid()) return;
+        if (finished_) return;
+        finished_ = true;
         give_up_at_ = std::chrono::steady_clock::now() + last_words_;
-        sink_->give_up_at(give_up_at_);
-        // The pool's destructor waits for its thread, and that may hang in a write. So another thread waits
-        // for both, and is left behind with them when it takes too long: the process ends around them.
-        std::promise<void> over;
-        over_ = over.get_future();
-        std::thread([pool = std::move(pool_), logger = std::move(logger_), sink = sink_,
-                     over = std::move(over)]() mutable {
-            pool.reset();
-            sink->flush();  // lines that waited for more
-            logger.reset();
-            over.set_value();
-        }).detach();
+        path_->writer.give_up_at(give_up_at_);
+        path_->queue.close();
     }
+    /// The thread may hang in a write. Then it is left behind: the process ends around it.
     ~Stream() {
         finish();
-        over_.wait_until(give_up_at_ + k_grace);
+        if (over_.wait_until(give_up_at_ + k_grace) == std::future_status::ready) {
+            thread_.join();
+        } else {
+            thread_.detach();
+        }
     }
 
-    void write(const std::string& line) { logger_->log(spdlog::level::info, spdlog::string_view_t(line)); }
-    std::uint64_t dropped() const { return pool_->overrun_counter() + sink_->lost(); }
+    void write(std::string_view line) { path_->queue.add(line); }
+    std::uint64_t dropped() const { return path_->queue.dropped() + path_->writer.lost(); }
 
   private:
+    /// What the thread needs, also when it is left behind.
+    struct Path {
+        Path(int fd, std::size_t limit) : queue(limit), writer(fd) {}
+        void serve(std::chrono::milliseconds rest) {
+            std::string block;
+            for (LineQueue::Clock::time_point rested{}; queue.take(block, rested);) {
+                writer.write(block);
+                rested = LineQueue::Clock::now() + rest;
+            }
+        }
+
+        LineQueue queue;
+        LineWriter writer;
+    };
+
     const std::chrono::milliseconds last_words_;
-    std::chrono::steady_clock::time_point give_up_at_;
+    const std::shared_ptr<Path> path_;
     std::future<void> over_;
-    std::shared_ptr<DescriptorSink> sink_;
-    std::shared_ptr<spdlog::details::thread_pool> pool_;
-    std::shared_ptr<spdlog::async_logger> logger_;
+    std::thread thread_;
+    bool finished_ = false;
+    std::chrono::steady_clock::time_point give_up_at_;
 };
 
 struct Log::Streams {
@@ -126,11 +140,11 @@ struct Log::Streams {
 };
 
 Log::Log(const config::Log& settings, const LogOutputs& outputs) : streams_(std::make_unique<Streams>()) {
-    streams_->events.emplace("events", duplicate(outputs.events), outputs.event_queue, outputs.last_words);
+    streams_->events.emplace(duplicate(outputs.events), outputs.event_queue, outputs.last_words);
     if (settings.access != "off") {
         const int fd =
             settings.access == "stdout" ? duplicate(outputs.access_stdout) : open_file(settings.access);
-        streams_->access.emplace("access", fd, outputs.access_queue, outputs.last_words, k_access_rest);
+        streams_->access.emplace(fd, outputs.access_queue, outputs.last_words, k_access_rest);
     }
     set_level(level_of(settings.level));
 }
@@ -148,10 +162,11 @@ void Log::event(Level level, std::string_view message, const std::vector<Field>&
     line.add("msg", message);
     for (const auto& [key, value] : fields)
         line.add(key, value);
-    streams_->events->write(std::move(line).finish());
+    const std::string text = std::move(line).finish();
+    streams_->events->write(text);
 }
 
-void Log::access(std::string&& line) {
+void Log::access(std::string_view line) {
     if (streams_->access) streams_->access->write(line);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Logs as JSON lines: events of noren itself to stderr, one line per exchange to stdout or a file. Each kind
 // has its own bounded queue and its own thread: no request ever waits for a log, and a flood of access lines
-// never costs an event. A full queue drops its oldest line and counts it.
+// never costs an event. A full queue drops its oldest lines and counts them.
 
 #include <unistd.h>
 
@@ -24,10 +24,10 @@ enum class Level : unsigned char { trace, debug, info, warning, error, off };
 Level level_of(std::string_view name);
 
 struct LogOutputs {
-    int events = STDERR_FILENO;         ///< duplicated, so it stays the caller's
-    int access_stdout = STDOUT_FILENO;  ///< where "stdout" leads; duplicated
-    std::size_t access_queue = 16'384;  ///< lines: a second at 16,000 requests/s; about 20 MB when full
-    std::size_t event_queue = 1'024;    ///< lines
+    int events = STDERR_FILENO;                   ///< duplicated, so it stays the caller's
+    int access_stdout = STDOUT_FILENO;            ///< where "stdout" leads; duplicated
+    std::size_t access_queue = 16 << 20;          ///< bytes: some 25,000 lines
+    std::size_t event_queue = 1 << 20;            ///< bytes
     std::chrono::milliseconds last_words{2'000};  ///< how long the end waits for a reader that is stuck
 };
 
@@ -44,7 +44,7 @@ class Log {
 
     void event(Level level, std::string_view message, const std::vector<Field>& fields = {});
     /// line: a JSON object, without line end.
-    void access(std::string&& line);
+    void access(std::string_view line);
     void set_level(Level level);
     /// Lines lost since start: the queue was full, the reader gone, the disk full.
     std::uint64_t dropped() const;

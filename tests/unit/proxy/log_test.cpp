@@ -81,8 +81,7 @@ config::Log to_stdout() {
 LogOutputs outputs_to(int fd, std::chrono::milliseconds last_words = 50ms) {
     LogOutputs outputs;
     outputs.events = outputs.access_stdout = fd;
-    outputs.access_queue = 64;
-    outputs.event_queue = 64;
+    outputs.access_queue = outputs.event_queue = 128 * 1024;
     outputs.last_words = last_words;
     return outputs;
 }

@@ -1,4 +1,4 @@
-#include "proxy/log/descriptor_sink.hpp"
+#include "proxy/log/line_writer.hpp"
 
 #include <poll.h>
 #include <sys/stat.h>
@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstddef>
-#include <thread>
 
 namespace noren::proxy {
 namespace {
@@ -20,8 +19,6 @@ using std::chrono::steady_clock;
 constexpr milliseconds k_look{100};
 // When poll() calls a pipe writable, this much goes in without blocking.
 constexpr std::size_t k_piece = PIPE_BUF;
-// Lines that are written together.
-constexpr std::size_t k_batch = 64 * 1024;
 
 bool is_regular_file(int fd) {
     struct stat status{};
@@ -30,36 +27,27 @@ bool is_regular_file(int fd) {
 
 }  // namespace
 
-DescriptorSink::DescriptorSink(int fd) : fd_(fd), is_file_(is_regular_file(fd)) {}
+LineWriter::LineWriter(int fd) : fd_(fd), is_file_(is_regular_file(fd)) {}
 
-DescriptorSink::~DescriptorSink() {
+LineWriter::~LineWriter() {
     if (fd_ >= 0) ::close(fd_);
 }
 
-void DescriptorSink::give_up_at(steady_clock::time_point when) {
+void LineWriter::give_up_at(steady_clock::time_point when) {
     give_up_at_.store(when.time_since_epoch().count(), std::memory_order_relaxed);
 }
 
-void DescriptorSink::sink_it_(const spdlog::details::log_msg& message) {
-    lines_.append(message.payload.data(), message.payload.size());
-    lines_.push_back('\n');
-    if (lines_.size() < k_batch && pace_.more_follow && pace_.more_follow()) return;
-    write_lines();
-    if (pace_.rest.count() > 0 && patience_left() == k_look) std::this_thread::sleep_for(pace_.rest);
-}
-
-void DescriptorSink::write_lines() {
+void LineWriter::write(std::string_view lines) {
     // What is left of a line that was cut stands there alone.
     const bool whole = !torn_ || write_out("\n") == 1;
-    const std::size_t written = whole ? write_out(lines_) : 0;
-    torn_ = written > 0 ? lines_[written - 1] != '\n' : !whole;
-    const auto lost = std::count(lines_.begin() + static_cast<std::ptrdiff_t>(written), lines_.end(), '\n');
+    const std::size_t written = whole ? write_out(lines) : 0;
+    torn_ = written > 0 ? lines[written - 1] != '\n' : !whole;
+    const auto lost = std::count(lines.begin() + static_cast<std::ptrdiff_t>(written), lines.end(), '\n');
     lost_.fetch_add(static_cast<std::uint64_t>(lost), std::memory_order_relaxed);
-    lines_.clear();
 }
 
 /// How much of it went out.
-std::size_t DescriptorSink::write_out(std::string_view text) {
+std::size_t LineWriter::write_out(std::string_view text) {
     std::size_t done = 0;
     while (done < text.size() && wait_until_writable()) {
         const std::string_view piece = next_piece(text.substr(done));
@@ -71,13 +59,13 @@ std::size_t DescriptorSink::write_out(std::string_view text) {
 }
 
 /// Whole lines as far as they fit, else a part of one.
-std::string_view DescriptorSink::next_piece(std::string_view text) const {
+std::string_view LineWriter::next_piece(std::string_view text) const {
     if (is_file_ || text.size() <= k_piece) return text;
     const std::size_t end = text.rfind('\n', k_piece - 1);
     return text.substr(0, end == std::string_view::npos ? k_piece : end + 1);
 }
 
-bool DescriptorSink::wait_until_writable() {
+bool LineWriter::wait_until_writable() {
     // poll() does not look at a negative descriptor and so would wait for ever.
     while (fd_ >= 0) {
         const milliseconds patience = patience_left();
@@ -90,7 +78,7 @@ bool DescriptorSink::wait_until_writable() {
     return false;
 }
 
-milliseconds DescriptorSink::patience_left() const {
+milliseconds LineWriter::patience_left() const {
     const steady_clock::time_point end{steady_clock::duration(give_up_at_.load(std::memory_order_relaxed))};
     const auto now = steady_clock::now();
     if (now >= end) return milliseconds(0);
