@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,17 +13,31 @@
 namespace noren::metrics {
 
 /// Builds it member by member. Strings come out as valid UTF-8 whatever bytes went in, cut after 1 KiB; an
-/// empty optional adds nothing.
+/// empty optional adds nothing. Numbers with a fraction are milliseconds or rates: three decimals; null if
+/// not finite or beyond 1e15. Keys need no escaping.
 class JsonLine {
   public:
-    JsonLine() : text_(k_usual, '{'), used_(1) {}
-    JsonLine& add(std::string_view key, std::string_view value);
-    JsonLine& add(std::string_view key, std::int64_t value);
-    JsonLine& add(std::string_view key, bool value);
-    /// Milliseconds or a rate: three decimals; null if it is not finite or beyond 1e15.
-    JsonLine& add(std::string_view key, double value);
+    JsonLine() : text_(k_usual, '\0') {}
+
+    /// A key that is written in the source is copied without asking for its length.
+    template <std::size_t Size, typename T>
+    JsonLine& add(const char (&key)[Size], const T& value) {
+        char* const at = begin_member(Size - 1);
+        std::memcpy(at, key, Size - 1);
+        end_key(Size - 1);
+        put_value(value);
+        return *this;
+    }
     template <typename T>
-    JsonLine& add(std::string_view key, const std::optional<T>& value) {
+    JsonLine& add(std::string_view key, const T& value) {
+        char* const at = begin_member(key.size());
+        std::memcpy(at, key.data(), key.size());
+        end_key(key.size());
+        put_value(value);
+        return *this;
+    }
+    template <std::size_t Size, typename T>
+    JsonLine& add(const char (&key)[Size], const std::optional<T>& value) {
         return value ? add(key, *value) : *this;
     }
     std::string finish() &&;
@@ -35,13 +50,30 @@ class JsonLine {
         if (text_.size() - used_ < size) grow(size);
         return text_.data() + used_;
     }
+    /// Where its key belongs. The comma before the first member becomes the object's beginning.
+    char* begin_member(std::size_t key) {
+        char* const at = room(key + 4);
+        at[0] = ',';
+        at[1] = '"';
+        return at + 2;
+    }
+    void end_key(std::size_t key) {
+        char* const at = text_.data() + used_ + 2 + key;
+        at[0] = '"';
+        at[1] = ':';
+        used_ += key + 4;
+    }
+    void put_value(std::string_view value);
+    void put_value(std::int64_t value);
+    void put_value(bool value) { put(value ? "true" : "false"); }
+    void put_value(double value);
     void grow(std::size_t size);
     void put(std::string_view text);
-    void key(std::string_view name);
     void escaped(std::string_view text);
 
     std::string text_;
-    std::size_t used_;  ///< of text_; a line has some hundred small parts, and appending each has its price
+    std::size_t used_ =
+        0;  ///< of text_; a line has some hundred small parts, and appending each has its price
 };
 
 /// A moment as RFC 3339 with milliseconds, UTC.

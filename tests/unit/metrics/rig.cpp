@@ -26,7 +26,7 @@ std::string usage_event(int prompt, int completion, int cached, int reasoning) {
 }
 
 Rig::Rig() : telemetry({{"m"}, 4, "0.1.0", "abc", "gcc"}) {
-    telemetry.set_access_log([this](std::string&& line) { log.push_back(std::move(line)); });
+    telemetry.set_access_log([this](std::string_view line) { log.emplace_back(line); });
 }
 
 bool Rig::logged_error() const {

@@ -17,7 +17,7 @@ TEST_CASE("exchanges on four threads under a storm of scrapes") {
     constexpr int k_threads = 4, k_exchanges = 200, k_reads = 70;
     Telemetry telemetry({{"m"}, 8, "", "", ""});
     std::atomic<int> lines{0};
-    telemetry.set_access_log([&lines](std::string&&) { ++lines; });
+    telemetry.set_access_log([&lines](std::string_view) { ++lines; });
 
     std::atomic<bool> done{false};
     std::atomic<int> running{k_threads};
