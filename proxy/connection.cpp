@@ -198,12 +198,12 @@ net::Task<Connection::HeadText> Connection::read_head(bool first) {
 
 /// text: a whole head, kept here for as long as the exchange views it.
 net::Task<bool> Connection::serve_one(std::string text) {
-    const auto parsed = http::parse_request_head(text);
+    auto parsed = http::parse_request_head(text);
     if (const auto* error = std::get_if<http::HeadError>(&parsed)) {
         refuse(from_head_error(*error), text);
         co_return false;
     }
-    const auto& head = std::get<http::RequestHead>(parsed);
+    auto& head = std::get<http::RequestHead>(parsed);
     const auto framing = http::request_framing(head);
     if (const auto* error = std::get_if<http::HeadError>(&framing)) {
         refuse(from_head_error(*error), text);

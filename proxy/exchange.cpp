@@ -47,8 +47,8 @@ Exchange::Upload::Upload(const http::RequestHead& head, const http::Framing& fra
       client_heard(at),
       pace(limits.min_upload_rate, limits.min_upload_window) {}
 
-Exchange::Exchange(Worker& worker, Downstream& down, const http::RequestHead& head,
-                   const http::Framing& framing, TimePoint at)
+Exchange::Exchange(Worker& worker, Downstream& down, http::RequestHead& head, const http::Framing& framing,
+                   TimePoint at)
     : worker_(worker),
       down_(down),
       head_(head),

@@ -37,7 +37,7 @@ struct Outcome;
 class Exchange final : private relay::PayloadSink {
   public:
     /// head: views of text that the caller keeps until run() is over. at: when it was parsed (t_recv).
-    Exchange(Worker& worker, Downstream& down, const http::RequestHead& head, const http::Framing& framing,
+    Exchange(Worker& worker, Downstream& down, http::RequestHead& head, const http::Framing& framing,
              metrics::TimePoint at);
     /// An answer that an exception broke off must not look whole.
     ~Exchange();
@@ -168,7 +168,7 @@ class Exchange final : private relay::PayloadSink {
 
     Worker& worker_;
     Downstream& down_;
-    const http::RequestHead& head_;
+    http::RequestHead& head_;  ///< its fields until the client gets the head of an answer
     const http::Framing framing_;
     const std::shared_ptr<const Settings> settings_;  ///< in force when the exchange began, to its end
     const Route route_;

@@ -198,7 +198,9 @@ Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view 
     engine_.heard = at;
     answer_.status = head.status;
     if (engine_.out->empty()) upload_.held.clear();  // nothing is sent a second time now
-    return take_body_bytes(http::downstream_head(head, delivery, request_id_), rest, at);
+    const std::string text = http::downstream_head(head, delivery, request_id_);
+    head_.fields = {};  // asked for the last time, and a stream may last for minutes
+    return take_body_bytes(text, rest, at);
 }
 
 /// The token path: write what was read, then look at it. head: goes out in front, with the first bytes.

@@ -39,8 +39,8 @@ struct ResponseObserver::State final : EventSink {
 
     BodyFormat format;
     Observation seen;
-    UsageReport usage;   ///< of the whole answer
-    SequenceSum listed;  ///< of a list of whole answers
+    UsageReport usage;                    ///< of the whole answer
+    std::unique_ptr<SequenceSum> listed;  ///< of a list of whole answers
     std::optional<std::string> first_choice_reason, last_reason;
     BorrowedSieve sieve;
     SseFramer sse;
@@ -102,15 +102,19 @@ void ResponseObserver::State::end_of_body() {
 /// An answer of its own for each prompt, or for each sequence. The first tells the model and how it ended.
 void ResponseObserver::State::read_list(const JsonValue& list) {
     read(list.first(), {});
-    for (JsonValue answer = list.first(); answer; answer = answer.next())
-        if (const UsageReport report = usage_of(answer); report != UsageReport{}) listed.add(report);
-    if (sieve->overflowed() && listed.count > 0) ++memory.missed;
+    for (JsonValue answer = list.first(); answer; answer = answer.next()) {
+        const UsageReport report = usage_of(answer);
+        if (report == UsageReport{}) continue;
+        if (!listed) listed = std::make_unique<SequenceSum>();
+        listed->add(report);
+    }
+    if (sieve->overflowed() && listed) ++memory.missed;
 }
 
 /// By the engine, as it was said last. The sum of some of the sequences is not that of all: then nothing.
 UsageReport ResponseObserver::State::reported(std::int64_t of_each_prompt) const {
     if (memory.missed > 0) return {};
-    SequenceSum sequences = listed;
+    SequenceSum sequences = listed ? *listed : SequenceSum();
     for (const auto& [choice, report] : memory.reported)
         sequences.add(report);
     if (!memory.reported.empty()) sequences.last = memory.last;
