@@ -291,6 +291,8 @@ bool Exchange::answer_options() {
 /// The engine broke its answer off. What it had sent until then goes to the client, who reads more slowly.
 net::Task<> Exchange::deliver_rest() {
     leave_engine();
+    meter_.upstream_broken();
+    if (!down_.out.empty()) meter_.stalled(Clock::now());
     patience_.renew();
     while (!down_.out.empty()) {
         if (!down_.out.flush() || watch_client()) co_return;
