@@ -336,9 +336,11 @@ bool Exchange::finish(const Verdict& failure) {
             ending.status = failure->status;
             reusable = upload_.body.done() && failure->status != 400 && failure->reason != Reason::draining &&
                        http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
-            down_.out.send(
+            const std::string answer =
                 to_response(*failure, route_.dialect,
-                            {worker_.date(), request_id_, reusable, head_.minor, head_.method != "HEAD"}));
+                            {worker_.date(), request_id_, reusable, head_.minor, head_.method != "HEAD"});
+            bytes_.to_client += body_size(answer);
+            down_.out.send(answer);
         }
     }
     meter_.finish(ending, bytes_, now);
