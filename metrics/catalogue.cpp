@@ -155,8 +155,8 @@ ProcessWide::ProcessWide(Registry& r)
           counter(r, "noren_received_bytes_total", "Body bytes received, by the side they came from"), "side",
           {"client", "upstream"}),
       sent_bytes(counter(r, "noren_sent_bytes_total",
-                         "Body bytes sent, by the side they went to; of an exchange that broke, without what "
-                         "was not taken any more"),
+                         "Body bytes sent, by the side they went to, noren's own answers included; of an "
+                         "exchange that broke, without what was not taken any more"),
                  "side", {"client", "upstream"}),
       parse_errors(counter(r, "noren_stream_parse_errors_total",
                            "Events that were relayed but not understood: no JSON object, or over a bound")

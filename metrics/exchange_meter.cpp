@@ -141,6 +141,11 @@ void ExchangeMeter::answer_head(int status, std::string_view content_type, std::
     s.streaming = s.observer->observation().streaming;
 }
 
+void ExchangeMeter::shared_awaited(TimePoint at) {
+    state_->admitted = true;
+    state_->stages.enter(Stage::prefill, at);
+}
+
 void ExchangeMeter::shared_answer(int status, TimePoint at) {
     answer_head(status, {}, {}, at);
     upstream_done(at);
@@ -192,11 +197,15 @@ void ExchangeMeter::resumed(TimePoint at) noexcept {
 }
 
 void ExchangeMeter::upstream_done(TimePoint at) {
+    state_->answer_ended();
+    mark(at);
+    upstream_broken();
+}
+
+void ExchangeMeter::upstream_broken() noexcept {
     State& s = *state_;
     s.awaiting.reset();
     s.stalled.reset();
-    s.answer_ended();
-    mark(at);
     s.upstream_over = true;
 }
 

@@ -75,7 +75,9 @@ class ExchangeMeter {
     void answer_head(int status, std::string_view content_type, std::string_view content_encoding,
                      TimePoint at);
 
-    /// The answer is one that was fetched for several: the engine has done its part.
+    // An answer that is fetched for several: what one of them waits for is the engine's work (stage prefill),
+    // until it is there as a whole.
+    void shared_awaited(TimePoint at);
     void shared_answer(int status, TimePoint at);
 
     /// The connection carries another protocol from here on, until finish().
@@ -90,7 +92,8 @@ class ExchangeMeter {
     void stalled(
         TimePoint at) noexcept;  ///< upstream data is ready (or all read), the client's socket is full
     void resumed(TimePoint at) noexcept;  ///< ... and has room again
-    void upstream_done(TimePoint at);     ///< the engine's answer is over, whole or not: the permit goes back
+    void upstream_done(TimePoint at);     ///< the engine's answer is whole: the permit goes back
+    void upstream_broken() noexcept;      ///< ... is over, and was broken off: likewise
     Phase phase() const noexcept;         ///< where it is now, for client_closed
 
     /// The exchange is over (last byte to the client, or the break). Exactly once. Records everything.

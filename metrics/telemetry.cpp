@@ -169,9 +169,10 @@ void Telemetry::config_restart_required(bool required) {
     process_.restart_required.Set(required ? 1 : 0);
 }
 
-void Telemetry::refused_head(int status, Outcome outcome, std::string_view reason) {
+void Telemetry::refused_head(int status, Outcome outcome, std::string_view reason, std::size_t body_sent) {
     unknown_.requests(ApiEndpoint::passthrough, status, outcome).Increment();
     process_.failures.add(reason);
+    process_.sent_bytes.add("client", static_cast<double>(body_sent));
     JsonLine line;
     line.add("time", rfc3339_now())
         .add("level", std::string_view("warning"))

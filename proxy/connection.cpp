@@ -216,10 +216,11 @@ net::Task<bool> Connection::serve_one(std::string text) {
 /// Before there is an exchange: nobody knows what API was meant, so the answer speaks the most common
 /// dialect. head: as far as it has come; an answer to HEAD has no body, whatever was wrong with it.
 void Connection::refuse(const Failure& failure, std::string_view head) {
+    const std::string answer =
+        to_response(failure, Dialect::openai, {worker_.date(), {}, false, 1, !head.starts_with("HEAD ")});
     worker_.services().telemetry.refused_head(failure.status, outcome_of(failure.reason),
-                                              word_of(failure.reason));
-    down_.out.send(
-        to_response(failure, Dialect::openai, {worker_.date(), {}, false, 1, !head.starts_with("HEAD ")}));
+                                              word_of(failure.reason), body_size(answer));
+    down_.out.send(answer);
 }
 
 /// RFC 9112 9.6: say that nothing more comes, then read on for a while before closing.

@@ -291,6 +291,8 @@ bool Exchange::answer_options() {
 /// The engine broke its answer off. What it had sent until then goes to the client, who reads more slowly.
 net::Task<> Exchange::deliver_rest() {
     leave_engine();
+    meter_.upstream_broken();
+    if (!down_.out.empty()) meter_.stalled(Clock::now());
     patience_.renew();
     while (!down_.out.empty()) {
         if (!down_.out.flush() || watch_client()) co_return;
@@ -334,9 +336,11 @@ bool Exchange::finish(const Verdict& failure) {
             ending.status = failure->status;
             reusable = upload_.body.done() && failure->status != 400 && failure->reason != Reason::draining &&
                        http::keeps_alive(head_.fields, head_.minor) && worker_.stopping() == Stop::no;
-            down_.out.send(
+            const std::string answer =
                 to_response(*failure, route_.dialect,
-                            {worker_.date(), request_id_, reusable, head_.minor, head_.method != "HEAD"}));
+                            {worker_.date(), request_id_, reusable, head_.minor, head_.method != "HEAD"});
+            bytes_.to_client += body_size(answer);
+            down_.out.send(answer);
         }
     }
     meter_.finish(ending, bytes_, now);

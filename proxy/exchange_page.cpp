@@ -57,7 +57,7 @@ net::Task<std::optional<bool>> Exchange::share_page() {
         worker_.services().pages.ask(engine_page::client_request(head_, request_id_), terms, Clock::now());
     if (!share.fetch) co_return std::nullopt;
     if (share.joined) worker_.services().telemetry.page_share();
-    meter_.admitted(Clock::now());
+    meter_.shared_awaited(Clock::now());
     share.fetch->tell(down_.wakeup.waker().notifiable());
     const Due deadline{share.fetch->due() + k_patience, Reason::upstream_timeout,
                        "the engine's metrics page did not come in time"};
@@ -109,6 +109,7 @@ net::Task<Verdict> Exchange::send_page(const engine_page::Page& page, TimePoint 
         if (rest.empty() && down_.out.empty()) co_return std::nullopt;
         if (down_.out.written() != std::exchange(answer_.written_seen, down_.out.written()))
             answer_.client_took = Clock::now();
+        meter_.stalled(Clock::now());
         if (Verdict failure = watch_client()) co_return failure;
         const Due due = next_due();
         if (Verdict failure = expired(due)) co_return failure;

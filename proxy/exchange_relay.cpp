@@ -192,8 +192,7 @@ Verdict Exchange::begin_answer(const http::ResponseHead& head, std::string_view 
     delivery.keep_alive = answer_.keep_alive;
     const std::string report = load_report_for(head);
     delivery.load_report = report;
-    meter_.answer_head(head.status, head.fields.value("content-type"), head.fields.value("content-encoding"),
-                       at);
+    meter_.answer_head(head.status, head.fields.value("content-type"), http::content_coding(head.fields), at);
     answer_.body.emplace(*framing, dechunk);
     engine_.heard = at;
     answer_.status = head.status;

@@ -12,6 +12,11 @@ void append_reply_fields(std::string& head, const Reply& reply) {
     }
 }
 
+std::size_t body_size(std::string_view answer) {
+    constexpr std::string_view k_head_end = "\r\n\r\n";
+    return answer.size() - answer.find(k_head_end) - k_head_end.size();
+}
+
 std::string options_response(const Reply& reply) {
     std::string out = "HTTP/1.1 200 OK\r\nAllow: ";
     out.append(k_allowed_methods).append("\r\nContent-Length: 0\r\n");

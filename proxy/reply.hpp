@@ -1,6 +1,7 @@
 #pragma once
 // What the answers that noren makes itself have in common.
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ struct Reply {
     int client_minor = 1;         ///< 0: has to be told that the connection stays open (RFC 9112 9.3)
     bool with_body = true;        ///< false: to HEAD
 };
+
+/// How much of a whole answer stands behind its head.
+std::size_t body_size(std::string_view answer);
 
 /// The field lines that each of them ends with.
 void append_reply_fields(std::string& head, const Reply& reply);

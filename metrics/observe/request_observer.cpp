@@ -4,6 +4,7 @@
 #include <new>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "metrics/observe/answer_schema.hpp"
 #include "metrics/observe/form_fields.hpp"
@@ -59,6 +60,7 @@ struct RequestObserver::State {
     JsonSieve sieve{request_schema()};
     std::optional<FormFields> form;
     RequestFacts facts;
+    std::size_t bom_seen = 0;  ///< bytes of a mark at the beginning; all of them: nothing is left to look for
     bool looking = true;
     bool stale = false;  ///< bytes have come since the facts were taken
 
@@ -66,8 +68,20 @@ struct RequestObserver::State {
         if (form) {
             form->feed(bytes);
         } else {
-            sieve.feed(bytes);
+            sieve.feed(without_bom(bytes));
         }
+    }
+
+    /// Windows tools begin a body with one, and most engines take it. No JSON begins with a part of it.
+    std::string_view without_bom(std::string_view bytes) {
+        constexpr std::string_view k_bom = "\xef\xbb\xbf";
+        while (bom_seen < k_bom.size() && !bytes.empty() && bytes.front() == k_bom[bom_seen]) {
+            bytes.remove_prefix(1);
+            ++bom_seen;
+        }
+        if (bytes.empty() || bom_seen == k_bom.size()) return bytes;
+        const bool cut = std::exchange(bom_seen, k_bom.size()) > 0;
+        return cut ? k_bom.substr(0, 1) : bytes;  // which fails
     }
 
     void take_facts() {

@@ -88,4 +88,12 @@ bool keeps_alive(const Fields& fields, int minor) {
     return minor >= 1 || fields.lists("connection", "keep-alive");
 }
 
+std::string_view content_coding(const Fields& fields) {
+    std::string_view coding;
+    fields.for_each_of("content-encoding", [&](std::string_view each) {
+        if (coding.empty() && !same_name(each, "identity")) coding = each;
+    });
+    return coding;
+}
+
 }  // namespace noren::proxy::http

@@ -38,4 +38,7 @@ bool keeps_alive(const Fields& fields, int minor);
 /// Decimal digits only, below 2^63.
 std::optional<std::uint64_t> parse_length(std::string_view text);
 
+/// The first content coding that changes a body, on whatever line it is listed; empty: the body is as it is.
+std::string_view content_coding(const Fields& fields);
+
 }  // namespace noren::proxy::http

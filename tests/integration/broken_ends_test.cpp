@@ -87,6 +87,32 @@ TEST_CASE("what the engine sent before it broke off reaches a client that reads 
     if (!by_reset) CHECK(relayed == static_cast<double>(sent.size()));
 }
 
+TEST_CASE("while the rest of a broken answer waits for its client, nothing is the engine's any more") {
+    Listener listener;
+    NorenUnderTest noren(listener.url(), [](auto& config) { config.downstream.buffer = 32 << 20; });
+    Peer client = Peer::connect(noren.port());
+    client.send(ask("HTTP/1.1"));
+    Peer engine = listener.accept();
+    engine.receive_until("true}");
+    engine.send(k_chunked);
+    const std::string megabyte(1 << 20, 'x');
+    for (int i = 0; i < 24; ++i)
+        engine.send(test::chunk(megabyte));
+    engine.close();
+    REQUIRE(noren.reaches("noren_running_requests", 0));
+    const auto over = std::chrono::steady_clock::now();
+    CHECK(noren.metric("noren_inflight_requests") == 1);
+    CHECK(noren.metric("noren_awaiting_first_token_requests") == 0);
+    CHECK(noren.metric("noren_stalled_requests") == 0);
+    std::this_thread::sleep_for(50ms);
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - over;
+    for (std::string more; !(more = client.receive()).empty();) {
+    }
+    CHECK(noren.reaches("noren_inflight_requests", 0));
+    CHECK(noren.metric("noren_write_stall_seconds_sum") >= waited.count());
+    CHECK(noren.metric("noren_request_stage_seconds_sum{stage=\"stall\"}") >= waited.count());
+}
+
 TEST_CASE("bytes that nobody took were not sent") {
     Listener listener;
     NorenUnderTest noren(listener.url(), [](auto& config) { config.downstream.buffer = 32 << 20; });

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -61,6 +62,11 @@ std::string body_of(const std::string& answer) {
 
 bool holds(const std::string& answer, const std::string& line) {
     return answer.substr(0, answer.find("\r\n\r\n") + 2).find("\r\n" + line + "\r\n") != std::string::npos;
+}
+
+/// Of a key that is in this line of the log.
+double number_in(const std::string& line, const std::string& key) {
+    return std::stod(line.substr(line.find("\"" + key + "\":") + key.size() + 3));
 }
 
 const auto k_long_window = [](auto& config) { config.engine_metrics.window = 60s; };
@@ -284,6 +290,30 @@ TEST_CASE("engine page: a slow reader gets the whole page and holds up nobody") 
     CHECK(noren.reaches("noren_inflight_requests", 1));
     CHECK(body_of(slow.receive_all()) == large);
     CHECK(noren.reaches("noren_inflight_requests", 0));
+}
+
+TEST_CASE("engine page: the log tells the engine's time from that of a slow reader") {
+    Listener engine;
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.downstream.buffer = 16 * 1024; });
+    Peer slow = asking(noren);
+    Peer asked = engine.accept();
+    const auto asked_at = std::chrono::steady_clock::now();
+    asked.receive_until("\r\n\r\n");
+    std::this_thread::sleep_for(30ms);
+    const std::chrono::duration<double, std::milli> fetching = std::chrono::steady_clock::now() - asked_at;
+    asked.send(answer(std::string(7'000'000, '#')));
+    REQUIRE(noren.reaches(fetches("ok"), 1));
+    const auto fetched_at = std::chrono::steady_clock::now();
+    std::this_thread::sleep_for(30ms);
+    REQUIRE(noren.metric("noren_inflight_requests") == 1);
+    const std::chrono::duration<double, std::milli> reading = std::chrono::steady_clock::now() - fetched_at;
+    slow.receive_all();
+    CHECK(noren.reaches("noren_inflight_requests", 0));
+    const std::vector<std::string> log = noren.access_log();
+    REQUIRE(log.size() == 1);
+    CHECK(number_in(log[0], "prefill_ms") >= fetching.count() - 0.001);
+    CHECK(number_in(log[0], "stall_ms") >= reading.count() - 0.001);
+    CHECK(number_in(log[0], "connect_ms") == 0);
 }
 
 TEST_CASE("engine page: it needs no permit and no place in the queue") {

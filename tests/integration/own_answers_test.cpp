@@ -118,6 +118,30 @@ TEST_CASE("an answer to HEAD has no body, whatever was wrong with its head") {
     CHECK(answer.ends_with("\r\n\r\n"));
 }
 
+TEST_CASE("the bytes of noren's own answers are counted and logged like an engine's") {
+    const Listener engine;
+    NorenUnderTest noren(engine.url(), [](auto& config) { config.downstream.max_body = 8; });
+    const std::string too_large =
+        test::post_request("/v1/messages", "{\"model\":\"m\"}", "Connection: close\r\n");
+    std::size_t sent = 0;
+    std::vector<std::string> fields;
+    for (const std::string& request :
+         {too_large, "HEAD" + too_large.substr(4), std::string("GET / HTTP/1.1\r\n\r\n"),
+          std::string("HEAD / HTTP/1.1\r\n\r\n")}) {
+        const std::string answer = answer_to(noren, request);
+        const std::size_t size = answer.size() - answer.find("\r\n\r\n") - 4;
+        CHECK((size == 0) == request.starts_with("HEAD"));
+        sent += size;
+        fields.push_back("\"bytes_to_client\":" + std::to_string(size) + "}");
+        CHECK(noren.reaches("noren_sent_bytes_total{side=\"client\"}", static_cast<double>(sent)));
+    }
+    CHECK(noren.metric("noren_received_bytes_total{side=\"upstream\"}") == 0);
+    const std::vector<std::string> log = noren.access_log();
+    REQUIRE(log.size() == fields.size());
+    for (std::size_t i = 0; i < 2; ++i)  // of those that had an exchange
+        CHECK(log[i].find(fields[i]) != std::string::npos);
+}
+
 TEST_CASE("one request id: for the engine, for the log and for the client") {
     Listener engine;
     NorenUnderTest noren(engine.url());

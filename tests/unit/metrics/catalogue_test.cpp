@@ -270,7 +270,7 @@ TEST_CASE("promtool has nothing to say") {
         d.read(60, tokens(70) + usage_event(3, 80) + std::string(k_done));
         d.whole(61);
     }
-    rig.telemetry.refused_head(400, Outcome::bad_request, "bad_request");
+    rig.telemetry.refused_head(400, Outcome::bad_request, "bad_request", 0);
     const Finding used = promtool_on(rig.telemetry.exposition());
     CHECK(used.exit == 0);
     CHECK(used.output.empty());

@@ -72,6 +72,25 @@ TEST_CASE("a slow client's time is carved out, and the stage before goes on") {
     CHECK(s("noren_write_stall_seconds_sum") == Approx(0.280));
 }
 
+TEST_CASE("an answer that was broken off is over for the engine, and its rest is the client's time") {
+    Rig rig;
+    Driven d(rig);
+    d.until_sent();
+    d.meter.answer_head(200, "application/json", "", at(40));
+    d.read(100, "{");
+    d.meter.stalled(at(110));
+    CHECK(rig.scrape()("noren_awaiting_first_token_requests") == 1);
+    CHECK(rig.scrape()("noren_stalled_requests") == 1);
+    d.meter.upstream_broken();
+    d.meter.stalled(at(150));  // the rest waits for the client
+    CHECK(rig.scrape()("noren_awaiting_first_token_requests") == 0);
+    CHECK(rig.scrape()("noren_stalled_requests") == 0);
+    d.end(400, Outcome::upstream_error, 200, "upstream_reset");
+    const Scrape s = rig.scrape();
+    CHECK(stage_sum(s, "prefill") == Approx(0.074));
+    CHECK(stage_sum(s, "stall") == Approx(0.290));
+}
+
 TEST_CASE("a first token that comes while the client stalls begins decode behind the stall") {
     Stream d(40);
     d.meter.stalled(at(50));

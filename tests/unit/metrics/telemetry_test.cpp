@@ -207,12 +207,13 @@ TEST_CASE("reloads: the last one's success, and when a config was last taken ove
 
 TEST_CASE("a head that was refused is a request, a failure and a log line") {
     Rig rig;
-    rig.telemetry.refused_head(431, Outcome::bad_request, "bad_request");
+    rig.telemetry.refused_head(431, Outcome::bad_request, "bad_request", 109);
     const Scrape s = rig.scrape();
     CHECK(
         s(R"(noren_requests_total{model="unknown",endpoint="passthrough",code="431",outcome="bad_request"})") ==
         1);
     CHECK(s(R"(noren_failures_total{reason="bad_request"})") == 1);
+    CHECK(s(R"(noren_sent_bytes_total{side="client"})") == 109);
     REQUIRE(rig.log.size() == 1);
     CHECK(rig.log[0].find(R"("level":"warning","msg":"refused before there was a request","status":431,)"
                           R"("outcome":"bad_request","reason":"bad_request"})") != std::string::npos);

@@ -226,4 +226,30 @@ TEST_CASE("lengths are decimal digits below 2^63") {
     }
 }
 
+TEST_CASE("a content coding that changes the body is found on whatever line it stands") {
+    struct Sample {
+        Lines lines;
+        std::string_view coding;
+    };
+    const std::vector<Sample> samples = {
+        {{}, ""},
+        {{""}, ""},
+        {{"identity"}, ""},
+        {{"Identity , identity"}, ""},
+        {{"identity", "identity"}, ""},
+        {{"gzip"}, "gzip"},
+        {{"identity", "gzip"}, "gzip"},
+        {{"gzip", "identity"}, "gzip"},
+        {{", identity, br", "gzip"}, "br"},
+        {{"identityx"}, "identityx"},
+    };
+    for (const Sample& sample : samples) {
+        Fields fields;
+        fields.add("Content-Type", "gzip");
+        for (const std::string_view line : sample.lines)
+            fields.add("Content-Encoding", line);
+        CHECK(content_coding(fields) == sample.coding);
+    }
+}
+
 }  // namespace noren::proxy::http

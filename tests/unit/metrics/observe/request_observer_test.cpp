@@ -38,6 +38,21 @@ TEST_CASE("request: model, stream, n and max_tokens, in any order and however cu
     }
 }
 
+TEST_CASE("request: a byte order mark in front says nothing, half of one is no JSON") {
+    for (const std::size_t piece : {1UL, 2UL, 3UL, 4UL, 1000UL}) {
+        INFO("in pieces of " << piece);
+        const auto facts = [piece](std::string_view body) {
+            return facts_of(body, "application/json", piece);
+        };
+        CHECK(says(facts("\xef\xbb\xbf{\"model\":\"m\",\"stream\":true}"), "m", true));
+        CHECK(says(facts("\xef\xbb\xbf {\"model\":\"m\xef\xbb\xbf\"}"), "m\xef\xbb\xbf", std::nullopt));
+        for (const std::string_view body :
+             {"\xef\xbb{\"model\":\"m\"}", "\xef{\"model\":\"m\"}", "\xbb\xbf{\"model\":\"m\"}",
+              "\xef\xbb\xbf\xef\xbb\xbf{\"model\":\"m\"}", " \xef\xbb\xbf{\"model\":\"m\"}"})
+            CHECK(says(facts(body), "", std::nullopt));
+    }
+}
+
 TEST_CASE("request: only the top level counts") {
     const RequestFacts facts = facts_of(
         R"({"messages":[{"model":"no","stream":true,"n":9}],"metadata":{"model":"no","max_tokens":1},)"
