@@ -27,6 +27,7 @@ class Lease {
     Lease& operator=(Lease&&) = delete;
 
     net::Socket& socket() { return socket_; }
+    const net::Socket& socket() const { return socket_; }
     /// It carried a request before: it may have been closed by the engine just now.
     bool reused() const { return reused_; }
     /// Only after a whole request sent, a whole answer read and no byte beyond it (RFC 9112 9.3).
