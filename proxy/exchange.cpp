@@ -136,6 +136,7 @@ net::Task<Verdict> Exchange::connect() {
             engine_.retried ? std::nullopt : worker_.pool().take(upload_.replayable && upload_.body.done()))
         engine_.lease.emplace(std::move(*idle));
     if (!engine_.lease) {
+        worker_.make_room();
         // Who waited here for long dials by the rules of now: the engine's certificate may be another one
         // too.
         const std::uint64_t rules = worker_.pool().rules();

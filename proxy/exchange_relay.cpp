@@ -259,7 +259,8 @@ bool Exchange::may_retry(bool orderly) const {
 void Exchange::answer_over(TimePoint at) {
     answer_.whole = true;
     if (engine_.permit) worker_.services().retry_after.observe(at - engine_.admitted_at);
-    if (engine_.keeps_alive && upload_.sent && !engine_.surplus) engine_.lease->give_back();
+    if (engine_.keeps_alive && upload_.sent && !engine_.surplus && worker_.fits_one_more_to_engine())
+        engine_.lease->give_back();
     leave_engine();
     meter_.upstream_done(at);
 }
