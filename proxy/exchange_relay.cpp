@@ -250,7 +250,7 @@ Verdict Exchange::engine_hung_up(bool orderly) {
 bool Exchange::may_retry(bool orderly) const {
     if (!engine_.lease->reused() || engine_.retried || engine_.spoke || !upload_.replayable) return false;
     const bool had_all =
-        !engine_.out->broken() && engine_.out->empty() && engine_.lease->socket().all_arrived();
+        !engine_.out->broken() && engine_.out->empty() && engine_.lease->socket().unacknowledged() == 0;
     return (orderly && !had_all) || is_idempotent(head_.method);
 }
 

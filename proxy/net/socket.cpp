@@ -230,9 +230,9 @@ bool Socket::was_reset() const {
     return state_->broken;
 }
 
-bool Socket::all_arrived() const {
-    int unacknowledged = 0;
-    return ::ioctl(state_->number(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
+std::size_t Socket::unacknowledged() const {
+    int bytes = 0;
+    return ::ioctl(state_->number(), SIOCOUTQ, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
 void Socket::shutdown_write() {
