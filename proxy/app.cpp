@@ -32,9 +32,10 @@ admission::GateLimits gate_limits(const config::Config& config) {
 }
 
 admission::ConnectionLimits connection_limits(const config::Config& config) {
-    return {config.downstream.max_connections,
-            connections_that_fit(descriptor_limit(), config.admission.max_concurrency),
-            config.downstream.max_connections_per_client, k_kept_without_permit};
+    const std::uint32_t cap = config.admission.max_concurrency;
+    return {config.downstream.max_connections, connections_that_fit(descriptor_limit(), cap),
+            config.downstream.max_connections_per_client, k_kept_without_permit,
+            kept_for_engine(descriptor_limit(), cap)};
 }
 
 constexpr std::array k_signals = {SIGTERM, SIGINT, SIGHUP};

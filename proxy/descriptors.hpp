@@ -20,4 +20,7 @@ inline constexpr std::uint32_t k_kept_without_permit = 32;
 /// requests that need no permit; never more than half of all. max_concurrency: 0 = unlimited.
 std::uint32_t connections_that_fit(std::uint64_t descriptors, std::uint32_t max_concurrency);
 
+/// Of what is kept back: for connections to the engine, with a permit and without.
+std::uint32_t kept_for_engine(std::uint64_t descriptors, std::uint32_t max_concurrency);
+
 }  // namespace noren::proxy

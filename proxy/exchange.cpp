@@ -30,6 +30,9 @@ constexpr std::size_t k_read_ahead = 64 * 1024;
 // An engine loads its model for tens of seconds: sooner than so is no use to ask again.
 constexpr std::chrono::seconds k_engine_start{5};
 
+// At what the kernel has left to deliver. Only of an answer that is broken off.
+constexpr std::chrono::milliseconds k_look{20};
+
 /// The engine's doing: what it had sent before is still the client's.
 bool is_the_engines(Reason reason) {
     return reason == Reason::upstream_reset || reason == Reason::upstream_timeout ||
@@ -136,6 +139,7 @@ net::Task<Verdict> Exchange::connect() {
             engine_.retried ? std::nullopt : worker_.pool().take(upload_.replayable && upload_.body.done()))
         engine_.lease.emplace(std::move(*idle));
     if (!engine_.lease) {
+        worker_.make_room();
         // Who waited here for long dials by the rules of now: the engine's certificate may be another one
         // too.
         const std::uint64_t rules = worker_.pool().rules();
@@ -289,21 +293,33 @@ bool Exchange::answer_options() {
 }
 
 /// The engine broke its answer off. What it had sent until then goes to the client, who reads more slowly.
+/// Where a reset is to follow, which would throw away what the kernel has left, until that has gone as well;
+/// nobody tells when.
 net::Task<> Exchange::deliver_rest() {
     leave_engine();
     meter_.upstream_broken();
     if (!down_.out.empty()) meter_.stalled(Clock::now());
     patience_.renew();
-    while (!down_.out.empty()) {
+    const auto in_kernel = [this] {
+        return answer_.close_ends_body ? down_.socket.unacknowledged() : std::size_t{0};
+    };
+    std::size_t kept = in_kernel();
+    while (!down_.out.empty() || kept > 0) {
         if (!down_.out.flush() || watch_client()) co_return;
-        if (down_.out.written() != std::exchange(answer_.written_seen, down_.out.written())) {
-            answer_.client_took = Clock::now();
+        const bool taken = down_.out.written() != std::exchange(answer_.written_seen, down_.out.written());
+        const std::size_t before = std::exchange(kept, in_kernel());
+        const TimePoint now = Clock::now();
+        if (taken || kept < before) {
+            answer_.client_took = now;
             patience_.renew();
         }
-        if (down_.out.empty()) co_return;
-        const Due due = next_due();
+        if (down_.out.empty() && kept == 0) co_return;
+        const Due due = sooner(
+            next_due(), {deadline_after(answer_.client_took, settings_->config.downstream.stall_timeout),
+                         Reason::stall_timeout, "the client stopped reading"});
         if (expired(due)) co_return;
-        co_await down_.wakeup.wait(due.at);
+        const TimePoint until = kept > 0 ? std::min(due.at, now + k_look) : due.at;
+        co_await down_.wakeup.wait(until);
     }
 }
 

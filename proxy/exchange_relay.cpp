@@ -245,11 +245,14 @@ Verdict Exchange::engine_hung_up(bool orderly) {
 }
 
 /// Only a connection that has served before can have been closed by the engine's keep-alive timer just as the
-/// request was on its way. A FIN says so: the engine had nothing unread when it closed. A reset may hit a
-/// request at work, and what is not idempotent is then not sent twice (RFC 9110 9.2.2).
+/// request was on its way. The engine then ends it in order and has never had the whole request. An end
+/// behind one that it did have (a worker that died of it), or a reset, may hit a request at work, and what is
+/// not idempotent is then not sent twice (RFC 9110 9.2.2).
 bool Exchange::may_retry(bool orderly) const {
-    return engine_.lease->reused() && !engine_.retried && !engine_.spoke && upload_.replayable &&
-           (orderly || is_idempotent(head_.method));
+    if (!engine_.lease->reused() || engine_.retried || engine_.spoke || !upload_.replayable) return false;
+    const bool had_all =
+        !engine_.out->broken() && engine_.out->empty() && engine_.lease->socket().unacknowledged() == 0;
+    return (orderly && !had_all) || is_idempotent(head_.method);
 }
 
 /// The engine is done with this request: the next one may have its place, whether this client has read all or
@@ -257,7 +260,8 @@ bool Exchange::may_retry(bool orderly) const {
 void Exchange::answer_over(TimePoint at) {
     answer_.whole = true;
     if (engine_.permit) worker_.services().retry_after.observe(at - engine_.admitted_at);
-    if (engine_.keeps_alive && upload_.sent && !engine_.surplus) engine_.lease->give_back();
+    if (engine_.keeps_alive && upload_.sent && !engine_.surplus && worker_.fits_one_more_to_engine())
+        engine_.lease->give_back();
     leave_engine();
     meter_.upstream_done(at);
 }

@@ -54,6 +54,7 @@ void Worker::accepted(net::Descriptor client) {
     ConnectionQuota::Place place;
     const ConnectionQuota::Entry entry = services_.quota.enter(net::client_key(client.number()), place);
     if (entry != ConnectionQuota::Entry::in) return services_.telemetry.connection_refused(reason_of(entry));
+    make_room();
     Worker& server = least_loaded();
     Newcomer newcomer{std::move(client), std::move(place)};
     &server == this ? serve(std::move(newcomer)) : server.take_over(std::move(newcomer));
@@ -70,6 +71,19 @@ Worker& Worker::least_loaded() {
         most = worker->load() + 1;
     }
     return *least;
+}
+
+bool Worker::fits_one_more_to_engine() const {
+    std::uint64_t open = 0;
+    for (const auto& worker : team_)
+        open += worker->pool().active() + worker->pool().idle();
+    return open < services_.quota.descriptors_for_engine();
+}
+
+void Worker::make_room() {
+    if (fits_one_more_to_engine()) return;
+    for (const auto& worker : team_)
+        if (worker->pool().idle() > 0) worker->loop().post([&pool = worker->pool()] { pool.close_idle(); });
 }
 
 void Worker::serve(Newcomer newcomer) {

@@ -98,6 +98,13 @@ class Worker {
     /// Where small pieces are put together before they are written; likewise.
     std::string& together() { return together_; }
 
+    /// There is a descriptor for another connection to the engine, or for keeping one of those that there
+    /// are.
+    bool fits_one_more_to_engine() const;
+    /// For somebody who takes a descriptor: idle connections to the engine are closed if they have the last
+    /// ones.
+    void make_room();
+
     void joined(Connection& connection);
     void left(Connection& connection);
 

@@ -1,5 +1,6 @@
 #include "proxy/admission/connection_quota.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string_view>
@@ -47,6 +48,12 @@ bool ConnectionQuota::enter_engine(EnginePlace& place) {
 
 std::uint32_t ConnectionQuota::descriptors_taken() const {
     return open_ + (to_engine_ > limits_.to_engine ? to_engine_ - limits_.to_engine : 0);
+}
+
+std::uint64_t ConnectionQuota::descriptors_for_engine() const {
+    const std::lock_guard lock(mutex_);
+    return std::uint64_t{limits_.kept_for_engine} + limits_.descriptors -
+           std::min(limits_.descriptors, open_);
 }
 
 void ConnectionQuota::leave_engine() noexcept {

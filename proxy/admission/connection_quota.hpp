@@ -18,9 +18,10 @@ using ClientKey = std::array<unsigned char, 16>;
 
 struct ConnectionLimits {
     std::uint32_t in_all = 0;
-    std::uint32_t descriptors = 0;  ///< that the process can have for them
-    std::uint32_t per_client = 0;   ///< 0 = no limit
-    std::uint32_t to_engine = 0;    ///< so many without a permit take none of them
+    std::uint32_t descriptors = 0;      ///< that the process can have for them
+    std::uint32_t per_client = 0;       ///< 0 = no limit
+    std::uint32_t to_engine = 0;        ///< so many without a permit take none of them
+    std::uint32_t kept_for_engine = 0;  ///< descriptors besides: for those with a permit, and for these
 };
 
 /// Thread-safe: all workers share it. Outlives every place.
@@ -82,6 +83,10 @@ class ConnectionQuota {
     /// For a request without a permit. False: what is left of the descriptors is for those with one, for
     /// probes and for noren itself.
     bool enter_engine(EnginePlace& place);
+
+    /// How many connections to the engine have a descriptor, idle ones among them: those that are kept for
+    /// them, and what the clients leave.
+    std::uint64_t descriptors_for_engine() const;
 
     /// Those who are in stay, however many.
     void set_limits(const ConnectionLimits& limits);

@@ -1,7 +1,9 @@
 #include "proxy/net/socket.hpp"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -226,6 +228,11 @@ bool Socket::peer_closed() const {
 
 bool Socket::was_reset() const {
     return state_->broken;
+}
+
+std::size_t Socket::unacknowledged() const {
+    int bytes = 0;
+    return ::ioctl(state_->number(), SIOCOUTQ, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
 void Socket::shutdown_write() {

@@ -89,6 +89,9 @@ class Socket {
     bool peer_closed() const;
     /// True if the peer has reset the connection, perhaps after its last byte: no read tells of that then.
     bool was_reset() const;
+    /// How much of what was written the peer's system has not acknowledged, in bytes. On a Unix socket 0 only
+    /// if the peer has read all. Behind an orderly end: the peer closed without having had that.
+    std::size_t unacknowledged() const;
 
     void shutdown_write();
     /// Closes so that the peer sees a reset: the only way to show that a body without a length was cut.

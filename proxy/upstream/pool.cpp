@@ -73,10 +73,14 @@ void Pool::reap() {
     if (!idle_.empty()) reap_later();
 }
 
-void Pool::change_rules() {
-    ++rules_;
+void Pool::close_idle() {
     idle_.clear();
     publish();
+}
+
+void Pool::change_rules() {
+    ++rules_;
+    close_idle();
 }
 
 void Pool::publish() {

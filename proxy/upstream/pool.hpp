@@ -27,6 +27,7 @@ class Lease {
     Lease& operator=(Lease&&) = delete;
 
     net::Socket& socket() { return socket_; }
+    const net::Socket& socket() const { return socket_; }
     /// It carried a request before: it may have been closed by the engine just now.
     bool reused() const { return reused_; }
     /// Only after a whole request sent, a whole answer read and no byte beyond it (RFC 9112 9.3).
@@ -51,6 +52,7 @@ class Pool {
 
     /// Idle connections older than this are closed, now and from now on. 0 = keep none.
     void set_idle_timeout(Duration timeout);
+    void close_idle();
     /// Other rules for who passes for the engine are in force: no connection made by those before is used for
     /// another request, neither one that is idle now nor one that is busy.
     void change_rules();

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/integration/scene.hpp"
 #include "tests/support/noren_under_test.hpp"
 
 namespace {
@@ -45,6 +46,24 @@ TEST_CASE("a client that half-closes in an answer that ends by the close is not 
     CHECK(client.was_reset());
     CHECK(engine.receive().empty());  // nobody works for a client that is gone
     CHECK(noren.reaches("noren_client_disconnects_total{phase=\"prefill\"}", 1));
+    CHECK(noren.reaches("noren_inflight_requests", 0));
+}
+
+TEST_CASE("what the engine sent before it broke off reaches a slow client who is then told so by a reset") {
+    Listener listener;
+    NorenUnderTest noren(listener.url());
+    Peer client = Peer::connect(noren.port());
+    client.send(ask("HTTP/1.0"));
+    Peer engine = listener.accept();
+    engine.receive_until("true}");
+    const std::string sent(600'000, 'x');  // more than the client's kernel takes by itself
+    engine.send(k_chunked + test::chunk(sent));
+    engine.close();
+    REQUIRE(noren.reaches("noren_upstream_connections{state=\"active\"}", 0));
+    const std::string answer = client.receive_all();
+    CHECK(test::body_of(answer) == sent);
+    CHECK(client.was_reset());
+    CHECK(noren.reaches("noren_upstream_errors_total{reason=\"reset\"}", 1));
     CHECK(noren.reaches("noren_inflight_requests", 0));
 }
 

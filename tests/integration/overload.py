@@ -222,6 +222,62 @@ def ungated(options):
             check("every gauge is 0", all(stack.metrics()[gauge] == 0 for gauge in GAUGES))
 
 
+class SlowEngine(threading.Thread):
+    """Answers nobody before so many have asked, and from then on at once."""
+
+    def __init__(self, crowd):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        self.port, self.crowd, self.asking = self.listener.getsockname()[1], crowd, []
+
+    def run(self):
+        connections = {}
+        while True:
+            for one in select.select([self.listener, *connections], [], [])[0]:
+                if one is self.listener:
+                    peer = one.accept()[0]
+                    connections[peer] = b""
+                else:
+                    self.take(connections, one)
+
+    def take(self, connections, peer):
+        connections[peer] += (data := peer.recv(65536))
+        if not data:
+            del connections[peer]
+            peer.close()
+        elif connections[peer].endswith(b"\r\n\r\n"):
+            connections[peer] = b""
+            self.asking.append(peer)
+            self.crowd -= 1
+            if self.crowd <= 0:
+                for each in self.asking:
+                    each.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                self.asking.clear()
+
+
+def idle_engine_connections(options):
+    """A crowd leaves idle connections to the engine behind: who comes later needs their descriptors."""
+    limit, crowd, config = 600, 200, "admission: {max_concurrency: 16}\nupstream: {health_interval: 0, idle_timeout: 1h}\n"
+    engine = SlowEngine(crowd)
+    engine.start()
+    with Stack(options.bin, config=config, engine_port=engine.port, noren_args=("--workers", "2"),
+               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))) as stack, \
+            contextlib.ExitStack() as open_ones:
+        def connect(count):
+            return [open_ones.enter_context(socket.create_connection(("127.0.0.1", stack.port), timeout=20)) for _ in range(count)]
+
+        fits = limit - 128 - 16
+        first = connect(crowd)
+        for connection in first:
+            connection.sendall(b"GET /v1/models HTTP/1.1\r\nHost: t\r\n\r\n")
+        check("a crowd is served at once", all(connection.recv(4096).startswith(b"HTTP/1.1 200 ") for connection in first))
+        check("its connections to the engine are kept", stack.metrics()['noren_upstream_connections{state="idle"}'] == crowd)
+        check("as many clients as fit are served beside them", all(is_served(connection) for connection in connect(fits - crowd)))
+        check("health and metrics are answered", stack.get("/-/healthy") is not None)
+        check("nobody was turned away", refused(stack, "descriptors") == 0)
+        check("the engine's connections are used again", stack.metrics()['noren_upstream_connections{state="idle"}'] > 0)
+
+
 def no_descriptors(options):
     """Descriptors run out unforeseen: the limit is lowered under the running process."""
     with Stack(options.bin, config="admission: {max_concurrency: 32}\n", sim_args=ENGINE) as stack, contextlib.ExitStack() as open_ones:
@@ -253,7 +309,7 @@ def main():
     parser.add_argument("--only", help="one part")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    for part in (few_descriptors, ungated, no_descriptors, flood, abuse):
+    for part in (few_descriptors, ungated, idle_engine_connections, no_descriptors, flood, abuse):
         if options.only not in (None, part.__name__):
             continue
         print(f"     {part.__name__}", flush=True)

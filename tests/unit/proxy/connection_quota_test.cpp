@@ -67,6 +67,17 @@ TEST_CASE("connections to the engine without a permit and those of clients share
     CHECK(quota.enter(client(1), third) == Entry::in);
 }
 
+TEST_CASE("connections to the engine may have what is kept for them and what the clients leave") {
+    ConnectionQuota quota({k_many, 3, 0, 1, 10});
+    Place first, second;
+    CHECK(quota.descriptors_for_engine() == 13);
+    CHECK(quota.enter(client(1), first) == Entry::in);
+    CHECK(quota.enter(client(1), second) == Entry::in);
+    CHECK(quota.descriptors_for_engine() == 11);
+    quota.set_limits({k_many, 1, 0, 1, 10});
+    CHECK(quota.descriptors_for_engine() == 10);
+}
+
 TEST_CASE("some connections to the engine without a permit have descriptors however many clients there are") {
     ConnectionQuota quota({k_many, 2, 0, 1});
     Place first, second, third;
