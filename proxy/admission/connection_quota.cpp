@@ -25,6 +25,7 @@ ConnectionQuota::Entry ConnectionQuota::enter(const std::optional<ClientKey>& cl
         ++theirs;
     }
     ++open_;
+    publish();
     place = Place(*this, client);
     return Entry::in;
 }
@@ -32,6 +33,7 @@ ConnectionQuota::Entry ConnectionQuota::enter(const std::optional<ClientKey>& cl
 void ConnectionQuota::leave(const std::optional<ClientKey>& client) noexcept {
     const std::lock_guard lock(mutex_);
     --open_;
+    publish();
     if (!client) return;
     const auto theirs = by_client_.find(*client);
     if (--theirs->second == 0) by_client_.erase(theirs);
@@ -50,10 +52,9 @@ std::uint32_t ConnectionQuota::descriptors_taken() const {
     return open_ + (to_engine_ > limits_.to_engine ? to_engine_ - limits_.to_engine : 0);
 }
 
-std::uint64_t ConnectionQuota::descriptors_for_engine() const {
-    const std::lock_guard lock(mutex_);
-    return std::uint64_t{limits_.kept_for_engine} + limits_.descriptors -
-           std::min(limits_.descriptors, open_);
+void ConnectionQuota::publish() noexcept {
+    const std::uint32_t left = limits_.descriptors - std::min(limits_.descriptors, open_);
+    for_engine_.store(std::uint64_t{limits_.kept_for_engine} + left, std::memory_order_relaxed);
 }
 
 void ConnectionQuota::leave_engine() noexcept {
@@ -64,6 +65,7 @@ void ConnectionQuota::leave_engine() noexcept {
 void ConnectionQuota::set_limits(const ConnectionLimits& limits) {
     const std::lock_guard lock(mutex_);
     limits_ = limits;
+    publish();
 }
 
 ConnectionLimits ConnectionQuota::limits() const {

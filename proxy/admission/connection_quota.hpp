@@ -4,6 +4,7 @@
 // few descriptors for themselves, and beyond that take from the same ones.
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -74,7 +75,7 @@ class ConnectionQuota {
 
     enum class Entry : unsigned char { in, full, no_descriptors, client_full };
 
-    explicit ConnectionQuota(const ConnectionLimits& limits) : limits_(limits) {}
+    explicit ConnectionQuota(const ConnectionLimits& limits) : limits_(limits) { publish(); }
 
     /// client: nothing for one without an address. place: an empty one, which with `in` is the connection's.
     /// Throws std::bad_alloc, and then nothing has been counted.
@@ -85,8 +86,8 @@ class ConnectionQuota {
     bool enter_engine(EnginePlace& place);
 
     /// How many connections to the engine have a descriptor, idle ones among them: those that are kept for
-    /// them, and what the clients leave.
-    std::uint64_t descriptors_for_engine() const;
+    /// them, and what the clients leave. Takes no lock: each request asks.
+    std::uint64_t descriptors_for_engine() const { return for_engine_.load(std::memory_order_relaxed); }
 
     /// Those who are in stay, however many.
     void set_limits(const ConnectionLimits& limits);
@@ -102,6 +103,7 @@ class ConnectionQuota {
     void leave(const std::optional<ClientKey>& client) noexcept;
     void leave_engine() noexcept;
     std::uint32_t descriptors_taken() const;
+    void publish() noexcept;
 
     mutable std::mutex mutex_;
     ConnectionLimits limits_;
@@ -109,6 +111,7 @@ class ConnectionQuota {
     std::uint32_t to_engine_ = 0;                                   ///< without a permit
     std::unordered_map<ClientKey, std::uint32_t, Hash> by_client_;  ///< no entry without a connection
     std::optional<ClientKey> last_client_full_;
+    std::atomic<std::uint64_t> for_engine_{0};
 };
 
 }  // namespace noren::proxy::admission
