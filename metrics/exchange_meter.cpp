@@ -151,7 +151,8 @@ void ExchangeMeter::shared_answer(int status, TimePoint at) {
     upstream_done(at);
 }
 
-void ExchangeMeter::switched(std::string_view protocol) {
+void ExchangeMeter::switched(std::string_view protocol, TimePoint at) {
+    state_->stages.enter(Stage::decode, at);
     ProcessWide& process = state_->telemetry.process();
     const bool websocket = std::equal(protocol.begin(), protocol.end(), k_websocket.begin(),
                                       k_websocket.end(), [](char a, char b) { return (a | 0x20) == b; });

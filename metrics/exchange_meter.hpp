@@ -81,7 +81,7 @@ class ExchangeMeter {
     void shared_answer(int status, TimePoint at);
 
     /// The connection carries another protocol from here on, until finish().
-    void switched(std::string_view protocol);
+    void switched(std::string_view protocol, TimePoint at);
 
     // The token path: for each read from the engine, prefetch() ahead of it, body() for each piece of body in
     // it, then mark() once.

@@ -15,7 +15,7 @@ enum class Stage : unsigned char {
     queue,    ///< ready to be admitted, waiting for a permit
     connect,  ///< admitted, getting an upstream connection
     prefill,  ///< sent, no output yet: the engine's queue and prefill; without streaming, all of the answer
-    decode,   ///< first output seen, answer running
+    decode,   ///< first output seen, answer running; of a tunnel, all of it
     stall,    ///< waiting for a slow client
 };
 inline constexpr std::size_t k_stage_count = 6;

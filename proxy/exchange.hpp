@@ -139,7 +139,7 @@ class Exchange final : private relay::PayloadSink {
     Verdict read_answer(bool& moved);
     Verdict take_head_bytes(std::string_view bytes, metrics::TimePoint at);
     Verdict take_interim(const http::ResponseHead& head);
-    Verdict switch_protocols(const http::ResponseHead& head, std::string_view rest);
+    Verdict switch_protocols(const http::ResponseHead& head, std::string_view rest, metrics::TimePoint at);
     Verdict begin_answer(const http::ResponseHead& head, std::string_view rest, metrics::TimePoint at);
     Verdict take_body_bytes(std::string_view head, std::string_view bytes, metrics::TimePoint at);
     std::string load_report_for(const http::ResponseHead& head) const;

@@ -128,7 +128,7 @@ Verdict Exchange::take_head_bytes(std::string_view bytes, TimePoint at) {
         if (!head) return make_failure(Reason::upstream_protocol, std::get<http::HeadError>(parsed).detail);
         bytes.remove_prefix(size);
         answer_.scanner = http::HeadScanner(k_answer_head);
-        if (head->status == 101) return switch_protocols(*head, bytes);
+        if (head->status == 101) return switch_protocols(*head, bytes, at);
         if (head->status >= 200) return begin_answer(*head, bytes, at);
         if (Verdict failure = take_interim(*head)) return failure;
     }
@@ -150,13 +150,13 @@ Verdict Exchange::take_interim(const http::ResponseHead& head) {
 }
 
 /// rest: came behind the 101, of the new protocol already.
-Verdict Exchange::switch_protocols(const http::ResponseHead& head, std::string_view rest) {
+Verdict Exchange::switch_protocols(const http::ResponseHead& head, std::string_view rest, TimePoint at) {
     const std::string_view protocol = http::accepted_upgrade(upload_.upgrade_offer, head);
     if (protocol.empty())
         return make_failure(Reason::upstream_protocol, "the engine switched protocols unasked");
     answer_.status = head.status;
     answer_.tunnelling = answer_.close_ends_body = true;
-    meter_.switched(protocol);
+    meter_.switched(protocol, at);
     bytes_.from_upstream += rest.size();
     bytes_.to_client += rest.size();
     down_.out.send(http::switching_head(head, protocol, request_id_), rest);

@@ -55,6 +55,17 @@ TEST_CASE("not streamed: the engine's time is prefill to its end") {
     CHECK(stage_sum(s, "decode") == 0);
 }
 
+TEST_CASE("a tunnel's time is decode, not the wait for its beginning") {
+    Rig rig;
+    Driven d(rig);
+    d.until_sent();
+    d.meter.switched("websocket", at(50));  // prefill 36..50
+    d.end(450, Outcome::ok, 101);
+    const Scrape s = rig.scrape();
+    CHECK(stage_sum(s, "prefill") == Approx(0.014));
+    CHECK(stage_sum(s, "decode") == Approx(0.400));
+}
+
 TEST_CASE("a slow client's time is carved out, and the stage before goes on") {
     Stream d(40);
     d.read(100, tokens(1));
