@@ -159,7 +159,7 @@ std::string ExchangeMeter::State::log_line(const End& end) const {
     const Ending& ending = end.how;
     const Observation& seen = end.seen;
     JsonLine line;
-    line.add("time", rfc3339_now()).add("level", level_of(ending)).add("msg", std::string_view("exchange"));
+    line.add("time", rfc3339_now()).add("level", level_of(ending)).add("msg", "exchange");
     line.add("request_id", request_id).add("method", method).add("path", path);
     line.add("endpoint", name_of(endpoint));
     if (!model.empty()) line.add("model", model);
@@ -181,7 +181,7 @@ std::string ExchangeMeter::State::log_line(const End& end) const {
     line.add("output_tokens", seen.output_tokens);
     if (seen.output_tokens_source != TokenSource::none)
         line.add("output_tokens_source",
-                 std::string_view(seen.output_tokens_source == TokenSource::usage ? "usage" : "events"));
+                 seen.output_tokens_source == TokenSource::usage ? "usage" : "events");
     line.add("reasoning_tokens", seen.reasoning_tokens);
     if (streaming)
         line.add("token_events", static_cast<std::int64_t>(seen.token_events)).add("complete", seen.complete);

@@ -22,17 +22,13 @@ class JsonLine {
     /// A key that is written in the source is copied without asking for its length.
     template <std::size_t Size, typename T>
     JsonLine& add(const char (&key)[Size], const T& value) {
-        char* const at = begin_member(Size - 1);
-        std::memcpy(at, key, Size - 1);
-        end_key(Size - 1);
+        put_key(key, Size - 1);
         put_value(value);
         return *this;
     }
     template <typename T>
     JsonLine& add(std::string_view key, const T& value) {
-        char* const at = begin_member(key.size());
-        std::memcpy(at, key.data(), key.size());
-        end_key(key.size());
+        put_key(key.data(), key.size());
         put_value(value);
         return *this;
     }
@@ -50,20 +46,19 @@ class JsonLine {
         if (text_.size() - used_ < size) grow(size);
         return text_.data() + used_;
     }
-    /// Where its key belongs. The comma before the first member becomes the object's beginning.
-    char* begin_member(std::size_t key) {
-        char* const at = room(key + 4);
-        at[0] = ',';
-        at[1] = '"';
-        return at + 2;
-    }
-    void end_key(std::size_t key) {
-        char* const at = text_.data() + used_ + 2 + key;
-        at[0] = '"';
-        at[1] = ':';
-        used_ += key + 4;
+    /// `,"key":` The comma before the first member becomes the object's beginning. Inline, so that the size
+    /// of a key of the source is a constant here too.
+    [[gnu::always_inline]] void put_key(const char* key, std::size_t size) {
+        constexpr std::size_t k_before = 2, k_behind = 2;
+        char* const begin = room(k_before + size + k_behind);
+        std::memcpy(begin, ",\"", k_before);
+        std::memcpy(begin + k_before, key, size);
+        std::memcpy(begin + k_before + size, "\":", k_behind);
+        used_ += k_before + size + k_behind;
     }
     void put_value(std::string_view value);
+    /// Else a literal would be a bool.
+    void put_value(const char* value) { put_value(std::string_view(value)); }
     void put_value(std::int64_t value);
     void put_value(bool value) { put(value ? "true" : "false"); }
     void put_value(double value);
@@ -72,8 +67,8 @@ class JsonLine {
     void escaped(std::string_view text);
 
     std::string text_;
-    std::size_t used_ =
-        0;  ///< of text_; a line has some hundred small parts, and appending each has its price
+    /// Of text_. A line has some hundred small parts, and appending each has its price.
+    std::size_t used_ = 0;
 };
 
 /// A moment as RFC 3339 with milliseconds, UTC.

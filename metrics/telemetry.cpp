@@ -174,9 +174,7 @@ void Telemetry::refused_head(int status, Outcome outcome, std::string_view reaso
     process_.failures.add(reason);
     process_.sent_bytes.add("client", static_cast<double>(body_sent));
     JsonLine line;
-    line.add("time", rfc3339_now())
-        .add("level", std::string_view("warning"))
-        .add("msg", std::string_view("refused before there was a request"));
+    line.add("time", rfc3339_now()).add("level", "warning").add("msg", "refused before there was a request");
     line.add("status", std::int64_t{status}).add("outcome", name_of(outcome)).add("reason", reason);
     log_access(std::move(line).finish());
 }

@@ -97,7 +97,8 @@ class Telemetry {
     /// A reload was tried.
     void config_reload(bool ok, std::chrono::system_clock::time_point at);
     void config_restart_required(bool required);
-    /// A head that was refused before there was an exchange: requests, failures and a log line of its own.
+    /// A head that was refused before there was an exchange: requests, failures, bytes sent and a log line of
+    /// its own. body_sent: bytes of the answer's body.
     void refused_head(int status, Outcome outcome, std::string_view reason, std::size_t body_sent);
 
     /// From now on; any thread. A label that is there stays, as its counters must: whoever is no longer named

@@ -30,7 +30,7 @@ constexpr std::size_t k_read_ahead = 64 * 1024;
 // An engine loads its model for tens of seconds: sooner than so is no use to ask again.
 constexpr std::chrono::seconds k_engine_start{5};
 
-// At what the kernel has left to deliver. Only of an answer that is broken off.
+// How often to look at what the kernel has left to deliver, once an answer is broken off: it tells nobody.
 constexpr std::chrono::milliseconds k_look{20};
 
 /// The engine's doing: what it had sent before is still the client's.

@@ -32,6 +32,7 @@ void LineQueue::add(std::string_view line) noexcept {
 
 bool LineQueue::take(std::string& block, Clock::time_point rested) {
     std::unique_lock lock(mutex_);
+    // The oldest block is whole once there is one behind it.
     for (wanted_ = Wanted::block; !closed_ && blocks_.size() < 2; wanted_ = Wanted::block)
         if (there_is_.wait_until(lock, rested) == std::cv_status::timeout) break;
     for (wanted_ = Wanted::line; !closed_ && blocks_.empty(); wanted_ = Wanted::line)

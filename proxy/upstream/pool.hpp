@@ -52,6 +52,7 @@ class Pool {
 
     /// Idle connections older than this are closed, now and from now on. 0 = keep none.
     void set_idle_timeout(Duration timeout);
+    /// All of them; connections that are busy may be kept after this.
     void close_idle();
     /// Other rules for who passes for the engine are in force: no connection made by those before is used for
     /// another request, neither one that is idle now nor one that is busy.

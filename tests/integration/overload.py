@@ -266,16 +266,19 @@ def idle_engine_connections(options):
         def connect(count):
             return [open_ones.enter_context(socket.create_connection(("127.0.0.1", stack.port), timeout=20)) for _ in range(count)]
 
+        def idle():
+            return stack.metrics()['noren_upstream_connections{state="idle"}']
+
         fits = limit - 128 - 16
         first = connect(crowd)
         for connection in first:
             connection.sendall(b"GET /v1/models HTTP/1.1\r\nHost: t\r\n\r\n")
         check("a crowd is served at once", all(connection.recv(4096).startswith(b"HTTP/1.1 200 ") for connection in first))
-        check("its connections to the engine are kept", stack.metrics()['noren_upstream_connections{state="idle"}'] == crowd)
+        wait_for("its connections to the engine to be kept", lambda: idle() == crowd)
         check("as many clients as fit are served beside them", all(is_served(connection) for connection in connect(fits - crowd)))
         check("health and metrics are answered", stack.get("/-/healthy") is not None)
         check("nobody was turned away", refused(stack, "descriptors") == 0)
-        check("the engine's connections are used again", stack.metrics()['noren_upstream_connections{state="idle"}'] > 0)
+        wait_for("a connection to the engine to be kept again", lambda: idle() > 0)
 
 
 def no_descriptors(options):

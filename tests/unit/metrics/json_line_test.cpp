@@ -21,7 +21,9 @@ TEST_CASE("members of every kind") {
     JsonLine line;
     line.add("a", std::string_view("x")).add("b", std::int64_t{-7}).add("c", true).add("d", 1.5);
     line.add("e", std::optional<std::int64_t>()).add("f", std::optional<std::int64_t>(0));
-    CHECK(std::move(line).finish() == R"({"a":"x","b":-7,"c":true,"d":1.500,"f":0})");
+    line.add(std::string_view("given"), false).add("literal", "text");
+    CHECK(std::move(line).finish() ==
+          R"({"a":"x","b":-7,"c":true,"d":1.500,"f":0,"given":false,"literal":"text"})");
     CHECK(JsonLine().finish() == "{}");
 }
 
