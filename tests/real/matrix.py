@@ -119,8 +119,8 @@ def refused(trial, status):
     return f"{error.kind}, {error.type or 'no type'}: {error.message!r}"
 
 
-def retried(trial, status):
-    """The client's own retries wait as long as Retry-After says, longer than they would by themselves, and then succeed."""
+def refused_and_back(trial, status):
+    """What the client was told and how long it waited, each time, until it was served behind who holds the engine for 3 s."""
     with trial.noren.admitting(max_queue=0, full_status=status), Tap(trial.url) as tap:
         ask = trial.asking(url=tap.url, retries=4, max_tokens=4)
         with occupied(trial.site, seconds=3):
@@ -134,6 +134,16 @@ def retried(trial, status):
     same("statuses", statuses, [status] * (len(statuses) - 1) + [200])
     waits = tap.returns()
     same("refusals that came to the client", [kind for kind, _, _ in waits], statuses[:-1])
+    return waits
+
+
+def retried(trial, status):
+    """The client's own retries wait as long as Retry-After says, longer than they would by themselves, and then succeed."""
+    # noren tells what requests take of late: after quick ones no more than a client waits anyhow. Each round has a slow one.
+    for _ in range(5):
+        waits = refused_and_back(trial, status)
+        if waits[0][1] > trial.client.own_wait:
+            break
     assert waits[0][1] > trial.client.own_wait, f"told {waits[0][1]} s, which the client would have waited anyhow"
     for _, told, waited in waits:
         within("seconds waited, as told", told - 0.05, waited, told + 10)
