@@ -1,6 +1,8 @@
 #include "proxy/descriptors.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -37,6 +39,19 @@ std::uint64_t descriptor_limit() {
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::numeric_limits<std::uint64_t>::max();
     return limit.rlim_cur;
+}
+
+void make_descriptor_table(const config::Config& config) {
+    constexpr std::uint64_t k_most = 65'536;
+    const std::uint64_t clients = config.downstream.max_connections;
+    const std::uint64_t cap = config.admission.max_concurrency;
+    const std::uint64_t needed = k_own + clients + (cap == 0 ? clients : std::min(cap, clients));
+    const std::uint64_t count = std::min({needed, k_most, descriptor_limit()});
+    // The table is as long as its highest descriptor was.
+    const int any = ::open("/", O_PATH | O_CLOEXEC);
+    const int highest = any < 0 ? -1 : ::fcntl(any, F_DUPFD_CLOEXEC, static_cast<int>(count) - 1);
+    if (highest >= 0) ::close(highest);
+    if (any >= 0) ::close(any);
 }
 
 std::uint32_t connections_that_fit(std::uint64_t descriptors, std::uint32_t max_concurrency) {

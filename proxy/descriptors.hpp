@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "config/config.hpp"
+
 namespace noren::proxy {
 
 /// Lifts the soft limit to the hard one, as a server has no reason to stay below it. Returns what is in
@@ -11,6 +13,12 @@ std::uint64_t raise_descriptor_limit();
 
 /// What is in force now.
 std::uint64_t descriptor_limit();
+
+/// Has the kernel make its table of our descriptors now, for as many as the config can need: 8 bytes each, of
+/// kernel memory, for 65,536 at most. It would grow by doubling as connections come, and in a process of
+/// several threads each time a thread waits for all CPUs to pass a quiet state (Linux, expand_fdtable() in
+/// fs/file.c): a worker with all its streams, for 10 ms and more. Call it while there is one thread.
+void make_descriptor_table(const config::Config& config);
 
 /// Kept back for requests that need no permit.
 inline constexpr std::uint32_t k_kept_without_permit = 32;

@@ -80,6 +80,7 @@ int serve(const config::Sources& sources, const std::vector<std::string>& warnin
     const Loaded loaded = load_and_tell(sources, true);
     if (loaded.status != 0) return loaded.status;
     proxy::raise_descriptor_limit();
+    proxy::make_descriptor_table(*loaded.config.config);
     try {
         proxy::App app(loaded.config, sources);
         for (const std::string& warning : warnings)

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t k_kib = 1024;
 constexpr std::uint64_t k_mib = 1024 * k_kib;
 
-// Binary and libraries, the registry, and both log queues when full (17 MiB).
+// Binary and libraries, the registry, and both log queues when full (9 MiB).
 constexpr std::uint64_t k_process = 48 * k_mib;
 constexpr std::uint64_t k_worker = k_mib;          // its scratch buffer, loop, stack and arena
 constexpr std::uint64_t k_model = 64 * k_kib;      // the series of a label, its counters for each way to end

@@ -26,7 +26,7 @@ Level level_of(std::string_view name);
 struct LogOutputs {
     int events = STDERR_FILENO;                   ///< duplicated, so it stays the caller's
     int access_stdout = STDOUT_FILENO;            ///< where "stdout" leads; duplicated
-    std::size_t access_queue = 16 << 20;          ///< bytes: some 25,000 lines
+    std::size_t access_queue = 8 << 20;           ///< bytes: some 12,000 lines
     std::size_t event_queue = 1 << 20;            ///< bytes
     std::chrono::milliseconds last_words{2'000};  ///< how long the end waits for a reader that is stuck
 };

@@ -3,6 +3,8 @@
 addresses it listens on, and the hook that holds an engine until a drain is over. Ends with "N passed, N failed"."""
 import json
 import os
+import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -478,11 +480,26 @@ def stopped_for_longer_than_its_limits(options):
         check("stopped for longer than a limit: every stream goes on", whole == len(clients), f"{whole} of {len(clients)} whole")
 
 
+def descriptor_table(options):
+    """It never grows while streams run: a worker would wait for that, 10 ms and more, with all of them."""
+    with Stack(options.bin, config="downstream: {max_connections: 5000}\nadmission: {max_concurrency: 500}\n") as stack:
+        def size():
+            return int(re.search(r"FDSize:\s*(\d+)", pathlib.Path(f"/proc/{stack.noren.pid}/status").read_text())[1])
+
+        at_first = size()
+        check("the kernel's table has room for all descriptors from the start", at_first >= 5500, f"{at_first}")
+        clients = [socket.create_connection(("127.0.0.1", stack.port)) for _ in range(1000)]
+        wait_for("all are in", lambda: stack.metrics()['noren_client_connections'] >= len(clients))
+        check("... and stays as it is", size() == at_first, f"{size()}")
+        for client in clients:
+            client.close()
+
+
 def main():
     options = Options(sys.argv[1])
     for part in (closed_descriptors, reader_gone, reader_stuck, ctl_forms, odd_config_path, check_and_start_agree,
                  check_and_start_agree_on_logs, check_judges_flags_and_variables, second_noren, interrupt_in_lame_duck, problems_in_words, two_signals_at_once,
-                 echoes, drain_wait, stopped_for_longer_than_its_limits):
+                 echoes, drain_wait, stopped_for_longer_than_its_limits, descriptor_table):
         part(options)
     print(f"{sum(RESULTS)} passed, {len(RESULTS) - sum(RESULTS)} failed")
     return 0 if all(RESULTS) else 1
